@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from tallystick.workflows.planning import plan as planning
 from tallystick.workflows.services import Services
 from tests.orchestration.stage import AROUND, LANDED, LEFT_OUT, OTHER, Stage, mapped, run
 from tests.orchestration.test_connections import CONNECTIONS
-from tests.support.scripted_broker import Kind, ScriptedSpark
+from tests.support.scripted_broker import Kind, ScriptedReader, ScriptedSpark
 
 NOBODY = timedelta(0)
 
@@ -255,6 +256,24 @@ def test_a_loss_fails_the_check_after_everything_was_landed(
     assert "Feed orders: PROVEN_LOSS, 1 trouble (finding 1): " in caplog.text
     assert stage.story.published_offsets()[0] == [*range(10), *range(13, 20)]
     assert run(dags["ingest_orders"]).state == "success"
+
+
+def test_a_row_that_differs_fails_the_check_after_everything_was_landed(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    really, entries = ScriptedReader.read, stage.story.broker.logs[0].entries
+
+    def rewritten(reader: ScriptedReader, *asked: Any) -> Any:
+        entries[3] = replace(entries[3], value=b"another")
+        return really(reader, *asked)
+
+    monkeypatch.setattr(ScriptedReader, "read", rewritten)
+    found = run(dags["ingest_orders"])
+    assert found.state == "failed"
+    assert found.tasks == (
+        AROUND | {"announce": "success", "check": "failed"} | mapped(*[LANDED] * 3)
+    )
+    assert "Feed orders: PROVEN_LOSS, 1 trouble (finding 1): " in caplog.text
 
 
 def test_half_a_window_fails_the_plan_at_once(stage: Stage, dags: Any) -> None:

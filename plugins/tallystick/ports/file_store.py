@@ -150,13 +150,9 @@ class FileStore(Protocol):
         directory: str,
         file_name: str,
         slices: Sequence[OffsetRange],
-        *,
-        by_pages: bool = True,
     ) -> Iterator[tuple[int, SeenRecord]]:
         """Partition and record of each row that the slices hold, in the order of the file.
 
-        With `by_pages` the content of other rows is not read, where the file allows it; without it
-        whole row groups are. Raises FileMissing, and ManifestMismatch for a file that is not as it
-        was landed.
+        Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
         """
         ...

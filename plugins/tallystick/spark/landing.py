@@ -127,6 +127,8 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
         "compression": plan.compression,
         "maxRecordsPerFile": "0",
         "parquet.page.write-checksum.enabled": "true",
+        # Who wants a few rows reads their row groups whole.
+        "parquet.block.size": str(16 << 20),
         # An offset comes once: a dictionary of them would be built, and thrown away.
         "parquet.enable.dictionary#offset": "false",
         # Parquet asks for its size after 100 records at first, and after 10,000 at most: of large

@@ -8,8 +8,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import ManifestMismatch
-from tallystick.storage.landed_rows import LandedRow, opened, rows_of_slices
-from tallystick.storage.parquet_file import LandedParquet
+from tallystick.storage.landed_rows import opened, rows_of_slices
 from tallystick.storage.read_back import RangeReader
 
 
@@ -18,15 +17,13 @@ def landed_slices(
     directory: str,
     file_name: str,
     slices: Sequence[OffsetRange],
-    *,
-    by_pages: bool,
 ) -> Iterator[tuple[int, SeenRecord]]:
     """Partition and record of each row that the slices hold, as `rows_of_slices` reads them.
 
     Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
     """
     file = opened(store, directory, file_name)
-    for row in rows_of_slices(file, slices, by_pages=by_pages):
+    for row in rows_of_slices(file, slices):
         yield row.partition, SeenRecord.of(**row._asdict())
 
 
@@ -39,7 +36,7 @@ def landed_record_hash(
     """
     file = opened(store, directory, file_name)
     place = OffsetRange(TopicPartition("", partition), offset, offset + 1)
-    row = _found(file, place, by_pages=True) or _found(file, place, by_pages=False)
+    row = next(rows_of_slices(file, [place]), None)
     if row is None:
         raise ManifestMismatch(
             file.path, f"a row of partition {partition}, offset {offset}", "none"
@@ -52,13 +49,3 @@ def landed_record_hash(
         value=row.value,
         headers=row.headers,
     )
-
-
-def _found(file: LandedParquet, place: OffsetRange, *, by_pages: bool) -> LandedRow | None:
-    try:
-        return next(rows_of_slices(file, [place], by_pages=by_pages), None)
-    except ManifestMismatch:
-        if by_pages:
-            # An index that is damaged says nothing of the row.
-            return None
-        raise

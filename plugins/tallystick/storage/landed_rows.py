@@ -1,12 +1,12 @@
 """Rows of a landed file: the file opened, and of its rows those that slices of offsets hold.
 
-Coordinates say where the slices are. Of them only the pages are read that may hold a slice, and of
-the content only those that do, where the file says which these are.
+Coordinates say where the slices are: those of all row groups are read, and the content of the row
+groups alone that hold a slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
-from tallystick.storage.parquet_pages import PagedRowGroup
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
 from tallystick.storage.run_table import Numbers
 
@@ -74,56 +73,19 @@ def milliseconds(path: str, column: Any) -> list[int]:
     return [each // unit for each in column.view(pa.int64()).to_pylist()]
 
 
-def rows_of_slices(
-    file: LandedParquet, slices: Sequence[OffsetRange], *, by_pages: bool
-) -> Iterator[LandedRow]:
+def rows_of_slices(file: LandedParquet, slices: Sequence[OffsetRange]) -> Iterator[LandedRow]:
     """Each row that the slices hold, in the order of the file.
 
-    With `by_pages` the rest of the file is not read, where that is possible; without it all row
-    groups are, whatever indexes and statistics say of them. Raises ManifestMismatch for a file that
-    is not as it was landed.
+    Raises ManifestMismatch for a file that is not as it was landed.
     """
-    for row_group in range(file.metadata.num_row_groups):
-        wanted = [each for each in slices if not by_pages or _may_hold(file, row_group, each)]
-        if not wanted:
-            continue
-        group = file.paged(row_group, (*COORDINATES, *_COLUMNS)) if by_pages else None
-        rows = _held(_coordinates(file, row_group, group, wanted), wanted)
-        if not len(rows.numbers):
-            continue
-        cut = file.rows(group, _COLUMNS, rows.numbers) if group else None
-        if cut is None:
-            for theirs, batch in _whole(file, row_group, rows):
-                columns = {name: batch.column(name) for name in _COLUMNS}
-                with file.told():
-                    headers = columns["headers"].to_pylist()
-                yield from _records(file, theirs, columns, headers)
-        else:
-            yield from _records(file, rows, cut, _headers(file, cut))
+    for row_group in range(file.metadata.num_row_groups if slices else 0):
+        rows = _held(_coordinates(file, row_group), slices)
+        if len(rows.numbers):
+            for theirs, batch in _content(file, row_group, rows):
+                yield from _records(file, theirs, batch)
 
 
-def _may_hold(file: LandedParquet, row_group: int, each: OffsetRange) -> bool:
-    number = each.partition.partition
-    return file.may_meet(row_group, "partition", number, number + 1) and file.may_meet(
-        row_group, "offset", each.from_offset, each.until_offset
-    )
-
-
-def _coordinates(
-    file: LandedParquet,
-    row_group: int,
-    group: PagedRowGroup | None,
-    wanted: Sequence[OffsetRange],
-) -> Iterator[_Rows]:
-    """All rows that may belong to the slices, and others."""
-    bounds = [(each.from_offset, each.until_offset) for each in wanted]
-    numbers = file.rows_meeting(group, "offset", bounds) if group else None
-    if numbers is not None and not len(numbers):
-        return
-    cut = file.rows(group, COORDINATES, numbers) if group and numbers is not None else None
-    if numbers is not None and cut is not None:
-        yield _Rows(numbers, *(file.numbers(name, cut[name]) for name in COORDINATES))
-        return
+def _coordinates(file: LandedParquet, row_group: int) -> Iterator[_Rows]:
     before = 0
     for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
         numbers = np.arange(before, before + batch.num_rows)
@@ -150,10 +112,10 @@ def _held(pieces: Iterable[_Rows], wanted: Sequence[OffsetRange]) -> _Rows:
     return _Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def _whole(
+def _content(
     file: LandedParquet, row_group: int, rows: _Rows
 ) -> Iterator[tuple[_Rows, pa.RecordBatch]]:
-    """The rows piece by piece, each piece with its columns."""
+    """The rows piece by piece, each with its columns; what comes after them is not decoded."""
     before = done = 0
     for batch in file.batches(row_group, _COLUMNS, most_rows=rows_at_a_time(file, row_group)):
         until = before + batch.num_rows
@@ -162,24 +124,15 @@ def _whole(
             theirs = slice(done, done + len(run))
             yield rows.taken(theirs), batch.slice(int(run[0]) - before, len(run))
             done = theirs.stop
+        if done == len(rows.numbers):
+            return
         before = until
 
 
-def _headers(file: LandedParquet, columns: Mapping[str, Any]) -> list[Any]:
-    """Names and values put together again: their pages begin at different rows."""
+def _records(file: LandedParquet, rows: _Rows, batch: pa.RecordBatch) -> Iterator[LandedRow]:
+    columns = {name: batch.column(name) for name in _COLUMNS}
     with file.told():
-        [names, values] = [
-            columns[each].to_pylist() for each in columns if each.startswith("headers.")
-        ]
-        return [
-            keys and [{**a, **b} for a, b in zip(keys, contents, strict=True)]
-            for keys, contents in zip(names, values, strict=True)
-        ]
-
-
-def _records(
-    file: LandedParquet, rows: _Rows, columns: Mapping[str, Any], headers: Iterable[Any]
-) -> Iterator[LandedRow]:
+        headers = columns["headers"].to_pylist()
     times = milliseconds(file.path, columns["timestamp"])
     kinds, keys, values = (columns[name].to_pylist() for name in _PLAIN)
     places = (rows.partitions.tolist(), rows.offsets.tolist())

@@ -2,13 +2,13 @@
 
 1. Every page's checksum is verified: nobody else does, and most flipped bits would come back as
    wrong data. Whatever is found wrong in a damaged file becomes ManifestMismatch with its path.
-2. What the footer says of a column's pieces is read here: of a damaged footer pyarrow's own answer
-   may end the process.
+2. Nobody asks pyarrow what the footer says of a column's pieces, nor for their statistics: of a
+   damaged footer that answer may end the process. `pre_buffer` finds the pieces by itself, safely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,15 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.errors import ManifestMismatch
-from tallystick.storage.parquet_pages import (
-    PagedRowGroup,
-    chunk_place,
-    chunks_of,
-    extremes_of,
-    footer_of,
-)
 from tallystick.storage.ranged_file import Fetch, RangedFile
-from tallystick.storage.run_table import Numbers, numbers_of
+from tallystick.storage.run_table import numbers_of
 
 EXPECTED: Final = "a whole Parquet file as landed"
 COORDINATES: Final = ("partition", "offset")
@@ -50,10 +43,10 @@ class LandedParquet:
 
     def __init__(self, path: str, fetch: Fetch, length: int) -> None:
         self.path = path
-        self._file = RangedFile(fetch, length)
         with self.told():
-            self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True)
-            self._footer = footer_of(self._file)
+            self._parquet = pq.ParquetFile(
+                RangedFile(fetch, length), pre_buffer=True, page_checksum_verification=True
+            )
         self.metadata = self._parquet.metadata
         self._require(COORDINATES)
 
@@ -69,7 +62,6 @@ class LandedParquet:
         if not expected:
             return
         with self.told():
-            self._file.load(self._pieces(row_group, columns))
             batches = self._parquet.iter_batches(
                 batch_size=most_rows,
                 row_groups=[row_group],
@@ -86,26 +78,6 @@ class LandedParquet:
             yield batch
         if found != expected:
             raise self._wrong(f"{found} rows where the footer says {expected}")
-
-    def paged(self, row_group: int, columns: Sequence[str]) -> PagedRowGroup | None:
-        """These columns of a row group, to be read by pages; None where the file has no index."""
-        self._require(columns)
-        with self.told():
-            return PagedRowGroup.of(self._file, self._footer, row_group, columns)
-
-    def rows_meeting(
-        self, group: PagedRowGroup, column: str, bounds: Sequence[tuple[int, int]]
-    ) -> Numbers | None:
-        """The rows of the pages that may hold one of these [first, until); None: nobody can say."""
-        with self.told():
-            return group.rows_meeting(column, bounds)
-
-    def rows(
-        self, group: PagedRowGroup, columns: Sequence[str], rows: Numbers
-    ) -> Mapping[str, Any] | None:
-        """These rows by the path of each leaf; None where reading whole row groups costs less."""
-        with self.told():
-            return group.rows(columns, rows)
 
     def numbers(self, name: str, column: Any) -> Any:
         """A column of integers as it lies in memory."""
@@ -129,23 +101,6 @@ class LandedParquet:
         group = self.metadata.row_group(row_group)
         return float(group.total_byte_size) / max(1, group.num_rows)
 
-    def may_meet(self, row_group: int, column: str, first: int, until: int) -> bool:
-        """False if the footer's statistics rule out every value of [first, until).
-
-        For a column of integers.
-        """
-        with self.told():
-            [chunk] = chunks_of(self._footer, row_group, column)
-            extremes = extremes_of(chunk)
-        return extremes is None or (extremes[0] < until and first <= extremes[1])
-
-    def _pieces(self, row_group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
-        return [
-            chunk_place(self._file, chunk)
-            for column in columns
-            for chunk in chunks_of(self._footer, row_group, column)
-        ]
-
     def _require(self, columns: Sequence[str]) -> None:
         schema = self._parquet.schema_arrow
         for name in columns:
@@ -166,4 +121,4 @@ class LandedParquet:
             words = str(error).strip().splitlines() or [type(error).__name__]
             raise self._wrong(words[0].rstrip(".")) from error
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
-            raise self._wrong(f"a footer, or an index, that can't be read: {error}") from error
+            raise self._wrong(f"a footer that can't be read: {error}") from error

@@ -1,15 +1,13 @@
-"""A remote file as pyarrow wants one, read in few large pieces that are asked for beforehand."""
+"""A remote file as pyarrow wants one: its tail is fetched once, all else when it is read."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
-# A footer of a thousand row groups fits, or of a dozen with their page indexes.
+# A footer of a thousand row groups fits.
 TAIL_BYTES: Final = 256 * 1024
-# Two pieces this close are fetched as one: a request costs more than the bytes between.
-JOIN_GAP_BYTES: Final = 1024 * 1024
 
 Fetch = Callable[[int, int], bytes]
 
@@ -17,8 +15,7 @@ Fetch = Callable[[int, int], bytes]
 class RangedFile(io.RawIOBase):
     """Reads by `fetch(position, length)`; the tail of the file is fetched at once.
 
-    What was neither in the tail nor asked for by `load` is fetched when it is read, exactly.
-    `length` is the file's.
+    What is not in the tail is fetched when it is read, exactly. `length` is the file's.
     """
 
     def __init__(self, fetch: Fetch, length: int) -> None:
@@ -28,16 +25,6 @@ class RangedFile(io.RawIOBase):
         self._position = 0
         tail = max(0, length - TAIL_BYTES)
         self._tail = (tail, fetch(tail, length - tail) if length else b"")
-        self._loaded: list[tuple[int, bytes]] = []
-
-    def load(self, pieces: Iterable[tuple[int, int]]) -> None:
-        """Fetch these (position, length) pieces, neighbours together, and drop the former ones."""
-        self._loaded = []
-        self._loaded = [
-            (position, self._fetch(position, length))
-            for position, length in _joined(pieces)
-            if self._kept(position, length) is None
-        ]
 
     def readable(self) -> bool:
         """True: that is all it can do."""
@@ -63,25 +50,9 @@ class RangedFile(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
-        kept = self._kept(self._position, length)
-        content = self._fetch(self._position, length) if kept is None else kept
+        start, tail = self._tail
+        place = self._position - start
+        is_kept = place >= 0
+        content = tail[place : place + length] if is_kept else self._fetch(self._position, length)
         self._position += length
         return content
-
-    def _kept(self, position: int, length: int) -> bytes | None:
-        for start, content in (self._tail, *self._loaded):
-            if start <= position and position + length <= start + len(content):
-                return content[position - start : position - start + length]
-        return None
-
-
-def _joined(pieces: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """The pieces in order, those with a small gap between as one."""
-    joined: list[tuple[int, int]] = []
-    for position, length in sorted(pieces):
-        if joined and position <= joined[-1][0] + joined[-1][1] + JOIN_GAP_BYTES:
-            start, former = joined[-1]
-            joined[-1] = (start, max(former, position + length - start))
-        else:
-            joined.append((position, length))
-    return joined

@@ -51,8 +51,6 @@ class RowAnswers:
         directory: str,
         file_name: str,
         slices: Sequence[OffsetRange],
-        *,
-        by_pages: bool = True,
     ) -> Iterator[tuple[int, SeenRecord]]:
         """Partition and record of each row that the slices hold."""
-        return landed_slices(self, checked(directory), file_name, slices, by_pages=by_pages)
+        return landed_slices(self, checked(directory), file_name, slices)

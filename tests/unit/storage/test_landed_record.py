@@ -35,7 +35,6 @@ def expected(row: Row) -> bytes:
 
 
 @pytest.mark.parametrize("bytes_at_a_time", [1, landed_rows.BYTES_AT_A_TIME])
-@pytest.mark.parametrize("has_index", [False, True])
 @pytest.mark.parametrize("rows_per_group", [1, 4, 100])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_landed_row_has_the_hash_of_its_record(
@@ -44,11 +43,10 @@ def test_a_landed_row_has_the_hash_of_its_record(
     row: Row,
     rows_per_group: int,
     bytes_at_a_time: int,
-    has_index: bool,
 ) -> None:
     monkeypatch.setattr(landed_rows, "BYTES_AT_A_TIME", bytes_at_a_time)
     store = LocalFileStore(tmp_path)
-    content = parquet_of(ROWS, rows_per_group=rows_per_group, write_page_index=has_index)
+    content = parquet_of(ROWS, rows_per_group=rows_per_group)
     store.write("/d/p.parquet", content)
     assert row.partition is not None
     assert row.offset is not None
@@ -87,13 +85,10 @@ def test_a_flipped_bit_in_the_value_is_noticed(tmp_path: Path) -> None:
         store.landed_record_hash("/d", "p.parquet", 0, 5)
 
 
-@pytest.mark.parametrize("has_index", [False, True])
 @pytest.mark.parametrize("column", ["timestamp", "key", "value", "headers"])
-def test_a_file_without_a_content_column_is_none_of_ours(
-    tmp_path: Path, column: str, has_index: bool
-) -> None:
+def test_a_file_without_a_content_column_is_none_of_ours(tmp_path: Path, column: str) -> None:
     store = LocalFileStore(tmp_path)
-    content = parquet_bytes(table_of(ROWS).drop_columns([column]), write_page_index=has_index)
+    content = parquet_bytes(table_of(ROWS).drop_columns([column]))
     store.write("/d/p.parquet", content)
     with pytest.raises(ManifestMismatch):
         store.landed_record_hash("/d", "p.parquet", 0, 5)

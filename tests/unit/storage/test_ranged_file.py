@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.storage.ranged_file import JOIN_GAP_BYTES, TAIL_BYTES, RangedFile
+from tallystick.storage.ranged_file import TAIL_BYTES, RangedFile
 
 CONTENT = bytes(range(256)) * 4096  # 1 MB
 
@@ -36,24 +36,8 @@ def test_the_tail_is_fetched_once_and_never_again() -> None:
     assert remote.fetched == [(len(CONTENT) - TAIL_BYTES, TAIL_BYTES)]
 
 
-def test_pieces_side_by_side_are_one_request() -> None:
-    file, remote = opened()
-    file.load([(2_000, 500), (1_000, 1_000), (2_500 + JOIN_GAP_BYTES, 10)])
-    assert remote.fetched[1:] == [(1_000, 1_510 + JOIN_GAP_BYTES)]
-    file.seek(2_100)
-    assert file.read(300) == CONTENT[2_100:2_400]
-    assert len(remote.fetched) == 2
-
-
-def test_pieces_far_apart_are_two_requests() -> None:
-    file, remote = opened()
-    file.load([(0, 10), (11 + JOIN_GAP_BYTES, 10)])
-    assert remote.fetched[1:] == [(0, 10), (11 + JOIN_GAP_BYTES, 10)]
-
-
 def test_a_file_smaller_than_the_tail_is_one_request() -> None:
     file, remote = opened(b"0123456789")
-    file.load([(2, 5)])
     file.seek(2)
     assert (file.read(5), file.tell(), file.read(), file.read(1)) == (b"23456", 7, b"789", b"")
     assert remote.fetched == [(0, 10)]
@@ -64,13 +48,10 @@ def test_an_empty_file_is_never_fetched() -> None:
     assert (file.read(), remote.fetched) == (b"", [])
 
 
-@given(st.lists(st.tuples(st.integers(0, 400_000), st.integers(1, 5_000)), max_size=4), st.data())
-def test_reads_are_those_of_the_file_itself(
-    pieces: list[tuple[int, int]], data: st.DataObject
-) -> None:
+@given(st.data())
+def test_reads_are_those_of_the_file_itself(data: st.DataObject) -> None:
     content = CONTENT[:500_000]
     file, _ = opened(content)
-    file.load(pieces)
     plain = io.BytesIO(content)
     for _ in range(5):
         position, length = data.draw(st.tuples(st.integers(0, 510_000), st.integers(-1, 9_000)))

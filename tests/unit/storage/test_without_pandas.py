@@ -22,8 +22,7 @@ ConnectServer("sc://h", lambda each: f"sc://h/;session_id={each}")._opened(sys.a
 assert read_back(store, "/data").landed
 assert landed_record_hash(store, "/data", name, 0, 1)
 asked = OffsetRange(TopicPartition("orders", 0), 0, 2)
-for by_pages in (True, False):
-    assert len(list(landed_slices(store, "/data", name, [asked], by_pages=by_pages))) == 2
+assert len(list(landed_slices(store, "/data", name, [asked]))) == 2
 assert "pandas" not in sys.modules
 
 import pandas
@@ -37,7 +36,7 @@ assert session.is_datetime64_dtype(pandas.Series(dtype="datetime64[ns]").dtype)
 def test_a_landing_imports_no_pandas_and_who_does_has_the_whole_of_it(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     rows = [a_row(0, headers=[("a", b"1")]), a_row(1)]
-    write(tmp_path / "data" / "part.parquet", rows, write_page_index=True)
+    write(tmp_path / "data" / "part.parquet", rows)
     session_id = "00000000-0000-0000-0000-000000000001"
 
     argv = [sys.executable, "-c", LANDING, str(tmp_path), session_id]

@@ -24,7 +24,7 @@ class SampleSize:
     """How much of a batch is compared at most."""
 
     slices: int
-    """Places; each of them costs a request, and a page of each column."""
+    """Places; each of them may cost the reading of a row group."""
     span: int
     """Offsets of one slice."""
     end_share: float = 0.75

@@ -18,7 +18,6 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.sampling import SampleSize
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
 from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.errors import ManifestMismatch
 from tallystick.ports.scrubs import TakenSample
 from tallystick.ports.second_reader import SecondReader
 from tallystick.workflows.services import Services
@@ -37,24 +36,13 @@ class LandedRows:
 def compared_slices(
     services: Services, reader: SecondReader, place: LandedRows, slices: Sequence[OffsetRange]
 ) -> Sequence[ComparedSlice]:
-    """Each slice as both sides have it. Where they differ, the file is read once more, plainly.
+    """Each slice as both sides have it.
 
     Broker and storage are asked at the same time. Raises SourceError, StorageError.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="landed-rows") as pool:
-        rows = pool.submit(_rows, services, place, slices, by_pages=True)
-        reads = reader.read(slices, place.isolation)
-        found = _judged(services, reads, rows.result())
-    differing = [each.read.asked for each in found if each.differences]
-    if not differing:
-        return found
-    plain = _judged(
-        services,
-        [each.read for each in found if each.differences],
-        _rows(services, place, differing, by_pages=False),
-    )
-    again = {each.read.asked: each for each in plain}
-    return [again.get(each.read.asked, each) for each in found]
+        rows = pool.submit(_rows, services, place, slices)
+        return _judged(services, reader.read(slices, place.isolation), rows.result())
 
 
 def _judged(
@@ -88,7 +76,7 @@ def _judged(
 
 
 def _rows(
-    services: Services, place: LandedRows, slices: Sequence[OffsetRange], *, by_pages: bool
+    services: Services, place: LandedRows, slices: Sequence[OffsetRange]
 ) -> Mapping[int, Sequence[SeenRecord]]:
     """The landed rows of the slices, by partition, and there by offset."""
 
@@ -103,14 +91,7 @@ def _rows(
         ]
         if not held:
             return []
-        directory, store = place.directory, services.store
-        try:
-            return list(store.landed_slices(directory, file.name, held, by_pages=by_pages))
-        except ManifestMismatch:
-            if not by_pages:
-                raise
-            # Rows may be sound where an index is not.
-            return list(store.landed_slices(directory, file.name, held, by_pages=False))
+        return list(services.store.landed_slices(place.directory, file.name, held))
 
     rows: dict[int, list[SeenRecord]] = {}
     with asking() as pool:
