@@ -50,14 +50,11 @@ def test_every_finding_has_a_heading_and_no_heading_is_left_over() -> None:
 
 
 @pytest.mark.parametrize("heading", sections_of(RUNBOOK, level=3))
-def test_every_heading_has_meaning_evidence_and_action(heading: str) -> None:
+def test_every_heading_has_its_meaning_perhaps_its_evidence_and_an_action(heading: str) -> None:
     text = sections_of(RUNBOOK, level=3)[heading]
+    parts = re.findall(r"^\*\*(Meaning|Evidence|Action)\.\*\* \S", text, re.MULTILINE)
 
-    assert re.findall(r"^\*\*(\w+)\.\*\* \S", text, re.MULTILINE) == [
-        "Meaning",
-        "Evidence",
-        "Action",
-    ]
+    assert parts in (["Meaning", "Action"], ["Meaning", "Evidence", "Action"])
 
 
 def test_an_error_that_is_tried_again_says_so() -> None:

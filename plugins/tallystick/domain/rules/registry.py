@@ -1,7 +1,7 @@
 """Every rule of reconciliation, by its code; complete, or the import fails.
 
-The same table stands in docs/runbook.md, under "Findings", and its codes, levels and verdicts in
-the tests; a test proves the three equal.
+The same table, without remedies, stands in docs/runbook.md, under "Findings", and its codes,
+levels and verdicts in the tests; a test proves the three equal.
 """
 
 from __future__ import annotations
