@@ -26,8 +26,6 @@ from bench.measured import Bound, cost_of, print_environment, print_result
 from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import FeedName
-from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.log_changes import Accounts
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.wiring import open_services
@@ -39,7 +37,7 @@ from tallystick.workflows.comparing.second_reading import (
     compare_newest,
     second_read,
 )
-from tallystick.workflows.landing import checking
+from tallystick.workflows.landing import run
 from tallystick.workflows.services import Services
 
 AIM, PROOF_AIM = 0.01, 0.012
@@ -79,11 +77,9 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> tuple[float,
     taken: list[tuple[float, float, SecondReadReport]] = []
     proving: list[float] = []
 
-    def measured(
-        services: Services, accounts: Accounts, snapshot: BrokerSnapshot
-    ) -> SecondReadReport:
+    def measured(services: Services) -> SecondReadReport:
         wall, cpu = time.perf_counter(), time.process_time()
-        found = compare_newest(services, accounts, snapshot)
+        found = compare_newest(services)
         if not found.offsets or found.not_compared:
             raise SystemExit(f"no sample: {found}")
         taken.append((time.perf_counter() - wall, time.process_time() - cpu, found))
@@ -98,7 +94,7 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> tuple[float,
         return found
 
     # They are not exported from there.
-    setattr(checking, "compare_newest", measured)  # noqa: B010
+    setattr(run, "compare_newest", measured)  # noqa: B010
     setattr(verification, "proven", timed)  # noqa: B010
     cost = cost_of(partial(stack.land, name, environ, records))
     [(wall, cpu, compared)] = taken

@@ -74,7 +74,9 @@ class PostgresScrubs:
                 partitions=list(log_starts),
                 log_starts=list(log_starts.values()),
             )
-            return [DueSample(BatchId(row.batch_id), row.tries) for row in rows]
+            return [
+                DueSample(BatchId(row.batch_id), row.tries, not row.is_compared) for row in rows
+            ]
 
     def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
         """True when some look saw a policy with `compact`."""

@@ -143,8 +143,12 @@ def announce(feed: Feed, context: Context) -> None:
 
 
 def check(feed: Feed, context: Context) -> None:
-    """Sweep, then fail loudly when something is wrong: everything that could be landed has been."""
+    """Compare, sweep, then fail loudly when something is wrong: what could be landed has been.
+
+    Where a row differs, no other copy of it may be swept.
+    """
     from tallystick.workflows.asking import sweeping
+    from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED, compare_newest
     from tallystick.workflows.landing import checking
     from tallystick.workflows.landing.run import noted
 
@@ -153,6 +157,9 @@ def check(feed: Feed, context: Context) -> None:
         log.error("Failed in this run: %s", ", ".join(failed))
     troubles: list[IngestionError] = []
     with in_airflow_terms(), services_of(feed) as services:
+        compared = NOTHING_COMPARED
+        with noted(troubles):
+            compared = compare_newest(services)
         with noted(troubles):
             log.info("%d staging directories were swept.", sweeping.sweep(services))
         since = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=PLANNED_AT)
@@ -161,7 +168,8 @@ def check(feed: Feed, context: Context) -> None:
                 f"Feed {feed.name} was not checked, because nothing was planned. Read the log of"
                 f" the task {PLAN_TASK}, then run again."
             )
-        findings = checking.check(services, datetime.fromisoformat(since), owner_of(context))
+        begun, owner = datetime.fromisoformat(since), owner_of(context)
+        findings = checking.check(services, begun, owner, compared)
         on_record = services.ledger.findings(services.feed_name)
         failure = checking.failure(feed.name, findings, on_record)
         if failure:

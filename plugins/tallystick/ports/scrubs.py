@@ -32,11 +32,8 @@ class DueSample:
     batch_id: BatchId
     turn: int
     """How many samples of it were tried before."""
-
-    @property
-    def is_first(self) -> bool:
-        """True where it was never tried."""
-        return self.turn == 0
+    is_first: bool
+    """Whether none of them was taken."""
 
 
 @dataclass(frozen=True, slots=True)

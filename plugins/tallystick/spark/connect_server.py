@@ -33,6 +33,8 @@ _TRIES: Final = 4
 """Of a request that nobody answers: about four seconds. The caller tries again later."""
 _ENDING_SECONDS: Final = 10.0
 """As long as a session is being ended, at most: a server that is frozen answers nothing."""
+# What a client leaves for the end of the process, in PySpark 4.0, 4.1 and 4.2.
+_AT_EXIT: Final = ("_cleanup_ml", "_cleanup_ml_cache", "_on_exit")
 _MOMENT_SECONDS: Final = 0.5
 """Until a request that was interrupted is in a state in which it can be closed."""
 _NO_SOURCE: Final = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source: kafka")
@@ -183,7 +185,9 @@ class ConnectServer:
             with suppress(Exception):
                 builder.channel.close()
             # Each client would stay in memory as long as this process lives.
-            atexit.unregister(spark.client._cleanup_ml)
+            for name in _AT_EXIT:
+                if registered := getattr(spark.client, name, None):
+                    atexit.unregister(registered)
 
         # A session that is cleared away, whenever that is, closes its client, and with it the
         # threads that release the answers of all others: their requests would fail.

@@ -52,6 +52,7 @@ class SubmitLog:
 
     def __init__(self) -> None:
         self.application_id: str | None = None
+        self._has_driver = False
         self.is_reading = False
         self.unreached: dict[str, None] = {}
         """The brokers that Kafka's client could not reach, as it names them, in that order."""
@@ -69,6 +70,7 @@ class SubmitLog:
             self._told, self._level = failed[1], logging.ERROR
         elif line.startswith(_OURS):
             self._level = logging.INFO
+        self._has_driver |= line.startswith(f"{_OURS}application ")
         self.is_reading |= line == f"{_OURS}{READING}"
         if broker := unreached_in(line):
             self.unreached[broker] = None
@@ -83,8 +85,8 @@ class SubmitLog:
 
     @property
     def has_died(self) -> bool:
-        """Whether a failed application went without a word, well before: a record may end a JVM."""
-        return self.application_id is not None and self._told is None
+        """Whether a driver that was up has gone without a word: a record may end its JVM."""
+        return self._has_driver and self._told is None
 
     def reason(self, exit_code: int) -> str:
         """Why the run failed: its own last word, else what YARN says of it, else the last error,

@@ -128,8 +128,9 @@ class NameNodes:
         One that isn't WebHDFS, or isn't trusted, must not hide another one, which may be active.
         """
         found: list[NoAnswer] = []
+        first = self._first
         for turn in range(len(self._nodes)):
-            place = (self._first + turn) % len(self._nodes)
+            place = (first + turn) % len(self._nodes)
             try:
                 self._require_active(place)
                 self._first = place

@@ -8,11 +8,11 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 
 from sandbox.entry.jars import versions_of
-from tallystick.spark import connector_download
 from tallystick.spark.connector_download import CONNECTORS, DEFAULT, Jar
 from tests.support.command_line import CommandLine
 
@@ -31,7 +31,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Jar("org.example.it", name, "1.0", hashlib.sha256(content).hexdigest())
         for name, content in CONTENT.items()
     )
-    monkeypatch.setattr(connector_download, "CONNECTORS", {DEFAULT: jars, "4.1": jars[:1]})
+    connectors = cast("dict[str, tuple[Jar, ...]]", CONNECTORS)
+    monkeypatch.setitem(connectors, DEFAULT, jars)
+    monkeypatch.setitem(connectors, "4.2", jars[:1])
     for jar in jars:
         file = tmp_path / "repository" / jar.path
         file.parent.mkdir(parents=True)
@@ -145,7 +147,7 @@ def test_another_spark_has_jars_of_its_own_and_an_unknown_one_is_told(
 ) -> None:
     options = ("--repository", repository, "--spark")
 
-    assert cli("jars", str(tmp_path / "jars"), *options, "4.1").code == 0
+    assert cli("jars", str(tmp_path / "jars"), *options, "4.2").code == 0
     assert [each.name for each in (tmp_path / "jars").iterdir()] == ["one-1.0.jar"]
     told = cli("jars", str(tmp_path / "none"), *options, "4.9")
     assert (told.code, (tmp_path / "none").exists()) == (2, False)

@@ -10,7 +10,6 @@ from pyspark.errors.exceptions.connect import (
     SparkConnectGrpcException,
     SparkException,
 )
-from pyspark.sql.connect.client.retries import RetriesExceeded
 
 from tallystick.errors import ApplicationOverdue, SparkRefused, SparkUnavailable
 from tallystick.spark.connect_errors import is_lost, server_error
@@ -36,13 +35,17 @@ class WireError(grpc.RpcError, grpc.Call):  # type: ignore[misc]
         return self._details
 
 
+class RetriesExceeded(Exception):
+    """As PySpark 4.0 raises it after it has tried in vain; 4.1 raises the last try's own error."""
+
+    def getCondition(self) -> str:
+        return "RETRIES_EXCEEDED"
+
+
 def told(code: str, details: str) -> Exception:
-    """As PySpark raises it: anew, or after it has tried four times."""
-    cause = WireError(grpc.StatusCode[code], details)
-    error: Exception = SparkConnectGrpcException(f"<_InactiveRpcError of {details}>")
-    if code == "UNAVAILABLE":
-        error = RetriesExceeded(errorClass="RETRIES_EXCEEDED", messageParameters={})
-    error.__cause__ = cause
+    """As PySpark raises it."""
+    error = SparkConnectGrpcException(f"<_InactiveRpcError of {details}>")
+    error.__cause__ = WireError(grpc.StatusCode[code], details)
     return error
 
 
@@ -84,6 +87,12 @@ def test_a_server_that_is_not_there_is_tried_again_and_its_reason_is_told(
     assert isinstance(error, SparkUnavailable)
     assert details in error.args[1]
     assert error.retry
+
+
+def test_a_server_that_was_tried_in_vain_by_an_older_client_is_not_there() -> None:
+    error = RetriesExceeded()
+    error.__cause__ = WireError(grpc.StatusCode.UNAVAILABLE, "Connection refused")
+    assert isinstance(server_error(SERVER, error), SparkUnavailable)
 
 
 LOST = [

@@ -29,6 +29,11 @@ NAMED = "echo 'tallystick: application app-1'"
             id="it has told that it reads, once",
         ),
         pytest.param("kill -9 $$", [], id="it dies before it has a name"),
+        pytest.param(
+            "echo 'INFO Client: Submitted application application_17_0001'; exit 1",
+            [],
+            id="YARN has named it, and its driver never was",
+        ),
     ],
 )
 def test_an_application_counts_once_it_reads_or_dies_without_a_word(

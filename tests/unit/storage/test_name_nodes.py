@@ -75,6 +75,17 @@ def test_an_observer_is_passed_over_though_it_would_answer() -> None:
     assert (observer.asked, len(active.asked)) == (["SETREPLICATION"], 2)
 
 
+def test_each_of_three_is_asked_in_one_round() -> None:
+    with (
+        scripted_server(STANDBY) as first,
+        scripted_server(FALSE, RETRIABLE) as second,
+        scripted_server(FALSE, DONE) as third,
+    ):
+        store = store_at(first.url, second.url, third.url, retry_seconds=0)
+        assert store.delete("/a")
+    assert len(first.asked) == 1
+
+
 def test_who_may_not_write_there_is_answered_by_the_active_one() -> None:
     with scripted_server(DENIED, STATUS) as active:
         assert store_at(active.url, dead_url()).status("/a")

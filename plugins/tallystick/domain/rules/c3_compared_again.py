@@ -55,10 +55,12 @@ def ranges_to_read(
 def slices_to_read_again(
     plan: BatchPlan, standing: Iterable[Finding], ranges: Sequence[OffsetRange]
 ) -> tuple[OffsetRange, ...]:
-    """Where standing findings have seen differences in the batch, as far as it can be read."""
+    """Where standing findings have seen differences at the batch's offsets, as far as it can be
+    read: in the batch, or in one whose offsets it lands again.
+    """
     again = []
     for each in standing:
-        if each.partition is None or not _is_about(plan.batch_id, each):
+        if each.partition is None or each.rule != C3 or each.generation != plan.ordinal:
             continue
         partition = TopicPartition(plan.topic, each.partition)
         for run in slices_in(each):

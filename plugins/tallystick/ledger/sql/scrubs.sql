@@ -79,12 +79,14 @@ SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(b
 -- proof may be a record to another reader. Never-tried ones come first, the newest before all, then
 -- by the age of the last try: one that can't be read waits its turn like all others. `newest` is how
 -- many batches are looked at, null for all of them.
-SELECT b.batch_id, tried.tries
+SELECT b.batch_id, tried.tries, tried.is_compared
   FROM (SELECT * FROM batch
          WHERE feed = :feed AND state = 'published' AND topic_id = :topic_id
          ORDER BY batch_number DESC LIMIT :newest::bigint) b
  CROSS JOIN LATERAL (
-       SELECT count(*) AS tries, max(c.check_id) AS newest FROM batch_check c
+       SELECT count(*) AS tries, max(c.check_id) AS newest,
+              coalesce(bool_or(c.is_complete), false) AS is_compared
+         FROM batch_check c
         WHERE c.batch_id = b.batch_id AND c.level = 'L4') tried
  WHERE EXISTS (
        SELECT FROM (

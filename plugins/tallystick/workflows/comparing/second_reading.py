@@ -93,18 +93,19 @@ def second_read(
     return report
 
 
-def compare_newest(
-    services: Services, accounts: Accounts, snapshot: BrokerSnapshot
-) -> SecondReadReport:
-    """The first sample of each new batch: what a run's check compares.
+def compare_newest(services: Services) -> SecondReadReport:
+    """The first sample of each new batch: what a run compares before it deletes any copy.
 
     The rest of a run with very many batches comes first in the next reconcile at level 4. Findings
-    and checks are on record afterwards. Raises LedgerUnavailable only.
+    and checks are on record afterwards. Raises SourceError where the broker shows no topic, and
+    LedgerUnavailable.
     """
     reader = services.second_reader
     if reader is None:
         return NOTHING_COMPARED
     with at(services, "the second reader"):
+        accounts = services.ledger.accounts(services.feed_name)
+        snapshot = services.broker.snapshot(services.topic)
         report = _Rotation(services, reader, accounts, snapshot).compare_newest()
     _tell(services, report)
     return report

@@ -32,7 +32,7 @@ from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan
-from tallystick.workflows.comparing.second_reading import compare_newest
+from tallystick.workflows.comparing.second_reading import SecondReadReport, compare_newest
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.outlooks import outlook, terms
@@ -43,11 +43,16 @@ log = logging.getLogger(__name__)
 _MOST_TOLD: Final = 20
 
 
-def check(services: Services, since: datetime, owner: Owner) -> Sequence[Finding]:
+def check(
+    services: Services,
+    since: datetime,
+    owner: Owner,
+    compared: SecondReadReport | None = None,
+) -> Sequence[Finding]:
     """What the owner's plans and batches have found since this instant, and what lasts.
 
-    A sample of what is new is compared by the second reader first: what differs is committed, and
-    readers see it, so it is told at once.
+    `compared` is what the second reader has said of new batches; it is asked here unless it was
+    asked before. What differs is committed, and readers see it, so it is told at once.
 
     A repair that the run took over may have lost rows: that is told too. What lasts is stopped
     partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
@@ -55,11 +60,11 @@ def check(services: Services, since: datetime, owner: Owner) -> Sequence[Finding
     found meanwhile is not this run's to fail on. What stands open from before is said, and fails
     nothing again.
     """
+    compared = compare_newest(services) if compared is None else compared
     with at(services, "check"):
         begun_at = services.ledger.clock()
         accounts = services.ledger.accounts(services.feed_name)
         seen = observe(services, accounts)
-        compared = compare_newest(services, accounts, seen.snapshot)
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
         around = outlook(services, known, seen.snapshot)

@@ -21,6 +21,7 @@ from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
+from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED, compare_newest
 from tallystick.workflows.landing.checking import check
 from tallystick.workflows.landing.land import landed
 from tallystick.workflows.planning.plan import plan_feed
@@ -77,10 +78,14 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     outcomes = carry_out_all(services, plan.all_batches, owner)
     findings: Sequence[Finding] = ()
     on_record: Sequence[StoredFinding] = ()
+    compared = NOTHING_COMPARED
+    with noted(failures):
+        # First: where a row differs, no other copy of it may be swept.
+        compared = compare_newest(services)
     with noted(failures):
         sweep(services)
     with noted(failures):
-        findings = check(services, plan.planned_at, owner)
+        findings = check(services, plan.planned_at, owner, compared)
         on_record = services.ledger.findings(services.feed_name)
     return RunReport(plan, outcomes, findings, failures, on_record)
 

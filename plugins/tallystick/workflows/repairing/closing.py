@@ -13,9 +13,12 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.repair.ended import LedgerNow, ended_by_repair
 from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import Quarantine
+from tallystick.domain.rules.c3_rows_differ import C3
 from tallystick.errors import IngestionError
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish
+from tallystick.workflows.comparing.second_reading import compare_newest
+from tallystick.workflows.landing.checking import failure
 from tallystick.workflows.landing.run import noted
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.gathering import chosen_findings
@@ -39,7 +42,7 @@ class Closed:
 def settle(
     services: Services, finding_ids: Collection[int], steps: StorageSteps, owner: Owner
 ) -> Closed:
-    """All that follows a repair's batches: publish, sweep, and close what has ended.
+    """All that follows a repair's batches: publish, compare, sweep, and close what has ended.
 
     A step that can't be done holds up none of the others: its trouble is in the answer.
     """
@@ -47,9 +50,24 @@ def settle(
     with noted(failures):
         finish(services, owner)
     with noted(failures):
+        _require_other_rows(services, finding_ids)
+    with noted(failures):
         sweep(services)
     done = close_mended(services, finding_ids, steps)
     return replace(done, failures=(*failures, *done.failures))
+
+
+def _require_other_rows(services: Services, finding_ids: Collection[int]) -> None:
+    """Compare what rows that differ were landed again as; raises CheckFailed where it differs too.
+
+    The finding about the new batch is on record then.
+    """
+    chosen = chosen_findings(services, services.ledger, finding_ids)
+    if any(each.finding.rule == C3 for each in chosen):
+        found = compare_newest(services).findings
+        failed = failure(services.feed_name, found, services.ledger.findings(services.feed_name))
+        if failed:
+            raise failed
 
 
 def close_mended(services: Services, finding_ids: Collection[int], steps: StorageSteps) -> Closed:
