@@ -133,8 +133,8 @@ class FileStore(Protocol):
     ) -> bytes:
         """`record_hash` over one landed row, its timestamp in milliseconds.
 
-        Reads the one row group that holds it. Raises FileMissing without the file, ManifestMismatch
-        without the row.
+        Reads coordinates up to it, and the row group that holds it. Raises FileMissing without the
+        file, ManifestMismatch without the row.
         """
         ...
 

@@ -20,13 +20,12 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import SliceRead
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import BrokerUnavailable, CheckFailed
+from tallystick.errors import BrokerUnavailable
 from tallystick.workflows.committing import proving
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.comparing import second_reading
 from tallystick.workflows.landing import land as landing
-from tallystick.workflows.landing import run
 from tallystick.workflows.landing.checking import check
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
@@ -184,43 +183,6 @@ def test_a_run_tells_which_of_its_rows_differ_and_repair_lands_them_again(
     assert recorded(story) == []
     assert looked(story).verdict is Verdict.PROVEN_OK
     assert story.published_offsets() == {0: list(range(10))}
-
-
-def test_a_repair_that_lands_differing_rows_again_says_so_and_leaves_a_finding(
-    story: Story, log: Log
-) -> None:
-    log.append(Kind.RECORD, 500)
-    served = iter(range(100))
-
-    def changed() -> None:
-        log.entries[250] = replace(log.entries[250], value=b"%d" % next(served))
-
-    services, reader = with_reader(story, before=changed)
-    land_feed(services, None, OWNER)
-    assert differing(looked(story, services).findings) == [(LOSS, 1, 0, 0, 500)]
-    [before] = story.services().ledger.findings(FEED)
-    reader.seen.clear()
-
-    report = repair_feed(services, [before.finding_id], OWNER)
-
-    assert any(each.from_offset <= 250 < each.until_offset for each in reader.seen)
-    assert [type(each) for each in report.errors] == [CheckFailed]
-    [left] = story.services().ledger.findings(FEED)
-    assert left.finding_id != before.finding_id
-    assert left.finding.evidence["batch"] != before.finding.evidence["batch"]
-
-
-def test_new_batches_are_compared_before_any_other_copy_is_swept(
-    story: Story, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log.append(Kind.RECORD, 10)
-    services, _ = with_reader(story)
-    compared: list[int] = []
-    monkeypatch.setattr(run, "sweep", lambda _: compared.append(len(samples(story))))
-
-    land(story, services)
-
-    assert compared == [1]
 
 
 def test_a_check_that_is_run_again_tells_what_its_first_life_has_found(

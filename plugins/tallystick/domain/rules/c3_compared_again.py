@@ -1,6 +1,6 @@
 """C3, rows differ: what is compared again, and which findings that takes back.
 
-1. What was not compared, on either side, proves nothing and ends nothing.
+What was not compared, on either side, proves nothing and ends nothing.
 """
 
 from __future__ import annotations
