@@ -148,7 +148,7 @@ def check(feed: Feed, context: Context) -> None:
     Where a row differs, no other copy of it may be swept.
     """
     from tallystick.workflows.asking import sweeping
-    from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED, compare_newest
+    from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED
     from tallystick.workflows.landing import checking
     from tallystick.workflows.landing.run import noted
 
@@ -159,7 +159,7 @@ def check(feed: Feed, context: Context) -> None:
     with in_airflow_terms(), services_of(feed) as services:
         compared = NOTHING_COMPARED
         with noted(troubles):
-            compared = compare_newest(services)
+            compared = checking.compare(services)
         with noted(troubles):
             log.info("%d staging directories were swept.", sweeping.sweep(services))
         since = context["ti"].xcom_pull(task_ids=PLAN_TASK, key=PLANNED_AT)

@@ -29,10 +29,14 @@ from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
 from tallystick.domain.verdicts import FindingState
-from tallystick.errors import CheckFailed
+from tallystick.errors import CheckFailed, SourceError
 from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan
-from tallystick.workflows.comparing.second_reading import SecondReadReport, compare_newest
+from tallystick.workflows.comparing.second_reading import (
+    NOTHING_COMPARED,
+    SecondReadReport,
+    compare_newest,
+)
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.outlooks import outlook, terms
@@ -41,6 +45,18 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 _MOST_TOLD: Final = 20
+
+
+def compare(services: Services) -> SecondReadReport:
+    """What the second reader says of new batches; nothing where the broker can't be asked.
+
+    The check that follows meets the same broker, and the next run compares.
+    """
+    try:
+        return compare_newest(services)
+    except SourceError as error:
+        log.warning("New batches were not compared with the broker: %s", error.describe())
+        return NOTHING_COMPARED
 
 
 def check(
@@ -60,7 +76,7 @@ def check(
     found meanwhile is not this run's to fail on. What stands open from before is said, and fails
     nothing again.
     """
-    compared = compare_newest(services) if compared is None else compared
+    compared = compare(services) if compared is None else compared
     with at(services, "check"):
         begun_at = services.ledger.clock()
         accounts = services.ledger.accounts(services.feed_name)

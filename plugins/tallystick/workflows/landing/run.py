@@ -21,8 +21,8 @@ from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
-from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED, compare_newest
-from tallystick.workflows.landing.checking import check
+from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED
+from tallystick.workflows.landing.checking import check, compare
 from tallystick.workflows.landing.land import landed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
@@ -81,7 +81,7 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
     compared = NOTHING_COMPARED
     with noted(failures):
         # First: where a row differs, no other copy of it may be swept.
-        compared = compare_newest(services)
+        compared = compare(services)
     with noted(failures):
         sweep(services)
     with noted(failures):

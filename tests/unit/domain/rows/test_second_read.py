@@ -207,7 +207,9 @@ def test_slices_of_standing_findings_are_read_again_as_far_as_they_can_be() -> N
     assert slices_to_read_again(MANIFEST.plan, STANDING, whole) == (a_range(4, 5),)
     assert slices_to_read_again(MANIFEST.plan, STANDING, [a_range(6, 10)]) == ()
     others = [replace(STANDING[0], evidence={**STANDING[0].evidence, "batch": "c" * 16})]
-    assert slices_to_read_again(MANIFEST.plan, others, whole) == ()
+    assert slices_to_read_again(MANIFEST.plan, others, whole) == (a_range(4, 5),), "landed again"
+    former = [replace(STANDING[0], generation=(STANDING[0].generation or 0) + 1)]
+    assert slices_to_read_again(MANIFEST.plan, former, whole) == ()
 
 
 @pytest.mark.parametrize(
