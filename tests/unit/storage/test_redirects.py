@@ -122,7 +122,8 @@ def test_a_gateway_that_leads_to_itself_gets_the_password_again(servers: Servers
 
 def test_a_second_gateway_of_the_connection_gets_the_password(servers: Servers) -> None:
     second = servers.clear(WRITTEN)
-    first = servers.clear(Answer(307, location=second.url))
+    is_active = Answer.json({"boolean": False})
+    first = servers.clear(is_active, Answer(307, location=second.url))
     store = servers.store(first.url, second.url, user="ada", password="s3cret")
     store.write("/a", b"content")
     assert second.headers[0]["authorization"].startswith("Basic")
