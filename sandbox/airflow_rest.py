@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 from sandbox.errors import SandboxError
 
@@ -46,8 +47,14 @@ class AirflowRest:
         """End the session."""
         self._client.close()
 
+    @retry(
+        retry=retry_if_exception_type(httpx.TransportError),
+        stop=stop_after_attempt(4),
+        wait=wait_fixed(1),
+        reraise=True,
+    )
     def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """The answer to a question; raises AirflowRefused."""
+        """The answer to a question, which may be asked again; raises AirflowRefused."""
         return self._ask("GET", path, params=query)
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
