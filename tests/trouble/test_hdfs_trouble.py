@@ -215,7 +215,8 @@ def test_over_the_name_quota_at_publish(scene: Scene, admin: Admin) -> None:
     shown = f"{scene.root}/{scene.name}"
     admin.make(scene.root)
     admin.make(shown)
-    admin.limit_names(shown, 2)
+    # Itself, and the probe with its file: a batch has more.
+    admin.limit_names(shown, 3)
     error = scene.fails()
     assert isinstance(error, StorageRefused)
     assert not error.retry
@@ -231,6 +232,18 @@ def test_over_the_name_quota_at_publish(scene: Scene, admin: Admin) -> None:
         FindingCode.UNFINISHED_BATCH,
         True,
     )
+    admin.limit_names(shown, UNLIMITED)
+    scene.recovers()
+
+
+def test_over_the_name_quota_of_a_probe_nothing_is_read(scene: Scene, admin: Admin) -> None:
+    shown = f"{scene.root}/{scene.name}"
+    admin.make(scene.root)
+    admin.make(shown)
+    admin.limit_names(shown, 2)
+    error = scene.fails()
+    assert isinstance(error, StorageRefused)
+    tells_place(scene, error, "land", "the name quota is used up", shown, "Correct")
     admin.limit_names(shown, UNLIMITED)
     scene.recovers()
 
