@@ -23,7 +23,9 @@ from tallystick.errors import (
 )
 
 # "Ask again": the NameNode did nothing, and says so.
-_COME_BACK: Final = frozenset({"RetriableException", "StandbyException"})
+_COME_BACK: Final = frozenset(
+    {"RetriableException", "StandbyException", "ObserverRetryOnActiveException"}
+)
 
 _UNAVAILABLE: Final = frozenset(
     {

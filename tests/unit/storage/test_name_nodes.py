@@ -70,7 +70,8 @@ def test_the_active_name_node_is_found_and_remembered() -> None:
 
 
 def test_an_observer_is_passed_over_though_it_would_answer() -> None:
-    with scripted_server(STANDBY, STATUS) as observer, scripted_server(FALSE, MISSING) as active:
+    lags = Answer.remote("ObserverRetryOnActiveException")
+    with scripted_server(lags, STATUS) as observer, scripted_server(FALSE, MISSING) as active:
         assert store_at(observer.url, active.url).status("/a") is None
     assert (observer.asked, len(active.asked)) == (["SETREPLICATION"], 2)
 
