@@ -160,8 +160,8 @@ Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`
 | batch.commit_and_publish | reads it back from HDFS, accounts for every offset, commits, and \
 renames the directory to where readers look |
 | announce | tells the asset `tallystick://{feed.name}` what was published, finish included |
-| check | clears the staging directories of dead attempts; compares a sample of each new batch \
-with the broker; fails when something is lost, doubled or unknown, or when a batch failed |
+| check | compares a sample of each new batch with the broker; clears the staging directories of \
+dead attempts; fails when something is lost, doubled or unknown, or when a batch failed |
 | announce_complete | tells the asset `tallystick://{feed.name}/complete` of windows that have \
 become complete |
 

@@ -52,8 +52,6 @@ class PublishedBatch:
     file_count: int
     staged_by: AttemptId | None = None
     """The attempt in whose staging directory it lies; None when it is published."""
-    proven_by: AttemptId | None = None
-    """The attempt that its manifest names; None when it is published."""
 
     @property
     def directory(self) -> str:
@@ -70,9 +68,8 @@ class PublishedBatch:
             for kind, runs in each.holes.items():
                 holes[kind] += runs.count
         owner, files = manifest.attempt.owner, len(manifest.files)
-        proven_by = manifest.attempt.attempt_id if staged_by else None
         records = manifest.record_count
-        return cls(manifest.plan, owner, records, holes, files, staged_by, proven_by)
+        return cls(manifest.plan, owner, records, holes, files, staged_by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,12 @@ def check(
     services: Services,
     since: datetime,
     owner: Owner,
-    compared: SecondReadReport | None = None,
+    compared: SecondReadReport = NOTHING_COMPARED,
 ) -> Sequence[Finding]:
     """What the owner's plans and batches have found since this instant, and what lasts.
 
-    `compared` is what the second reader has said of new batches; it is asked here unless it was
-    asked before. What differs is committed, and readers see it, so it is told at once.
+    `compared` is what the second reader has said of new batches. What differs is committed, and
+    readers see it, so it is told at once.
 
     A repair that the run took over may have lost rows: that is told too. What lasts is stopped
     partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
@@ -76,7 +76,6 @@ def check(
     found meanwhile is not this run's to fail on. What stands open from before is said, and fails
     nothing again.
     """
-    compared = compare(services) if compared is None else compared
     with at(services, "check"):
         begun_at = services.ledger.clock()
         accounts = services.ledger.accounts(services.feed_name)
