@@ -101,8 +101,8 @@ def test_each_step_of_a_run_a_look_and_a_repair_is_told(story: Story) -> None:
     repair_feed(services, (), Owner("test"))
 
     assert run == [
-        "finish", "plan", "land", "verify", "read back", "prove", "commit", "publish", "sweep",
-        "check", "the second reader",
+        "finish", "plan", "land", "verify", "read back", "prove", "commit", "publish",
+        "the second reader", "sweep", "check",
     ]  # fmt: skip
     assert look == [
         "reconcile", "ask the broker", "look at storage", "list directories", "compare files",
