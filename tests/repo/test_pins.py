@@ -38,10 +38,10 @@ EXPECTED = {
         "org.apache.hadoop:hadoop-hdfs-client": "3.5.0",
     },
     "spark-kafka": {
-        "org.apache.spark:spark-sql-kafka-0-10_2.13": "4.0.4",
-        "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13": "4.1.3",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.1.1",
         "org.apache.kafka:kafka-clients": "3.9.1",
-        "org.apache.commons:commons-pool2": "2.12.0",
+        "org.apache.commons:commons-pool2": "2.12.1",
     },
 }
 
@@ -212,8 +212,8 @@ def test_no_pom_names_a_repository(service: str) -> None:
 def test_spark_is_given_every_connector_jar() -> None:
     names = sorted(jar.name for jar in direct_jars("spark-kafka"))
     assert names == [
-        "commons-pool2-2.12.0.jar",
+        "commons-pool2-2.12.1.jar",
         "kafka-clients-3.9.1.jar",
-        "spark-sql-kafka-0-10_2.13-4.0.4.jar",
-        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+        "spark-sql-kafka-0-10_2.13-4.1.3.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.1.1.jar",
     ]

@@ -44,9 +44,9 @@ class Command:
             dying_with_parent([sys.executable, "-P", "-m", "tallystick", *arguments]),
             env={
                 **os.environ,
-                **environ,
                 "TALLYSTICK_FEEDS": str(folder.path),
                 "PYTHONPATH": str(ROOT / "plugins"),
+                **environ,
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             },
             stdin=subprocess.DEVNULL,

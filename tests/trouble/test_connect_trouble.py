@@ -193,11 +193,11 @@ def test_what_a_server_lacks_costs_the_batch_nothing(
     new_way: NewWay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way = new_way(partitions=2)
-    monkeypatch.setattr("pyspark.__version__", "4.1.0")
+    monkeypatch.setattr("pyspark.__version__", "4.0.9")
     for _ in range(3):
         [error] = way.land().errors
         assert isinstance(error, ConfigurationError)
-        assert "version of Spark is '4.0" in str(error)
+        assert "version of Spark is '4.1" in str(error)
     monkeypatch.undo()
 
     report = way.landed()

@@ -87,7 +87,7 @@ CONNECTORS: Final[Mapping[str, tuple[Jar, ...]]] = {
 """By Spark's minor version. That of DEFAULT is the sandbox's own, byte for byte: a test compares it
 with its POM and its `jars.sha256`. The others are run by `./tallystick test sparks`.
 """
-DEFAULT: Final = "4.0"
+DEFAULT: Final = "4.1"
 
 
 def fetch_connector(

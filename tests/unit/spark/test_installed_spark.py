@@ -64,5 +64,5 @@ def test_the_right_one_and_one_that_does_not_show_its_version_pass(tmp_path: Pat
 
 def test_the_spark_of_these_tests_is_the_one_that_is_needed() -> None:
     require_spark(PLACE, {"PATH": f"{sys.prefix}/bin"}, where="connection c")
-    newer = SparkPlace("local[1]", jars=("/jars/spark-sql-kafka-0-10_2.13-4.1.0.jar",))
-    assert "4.0 with Scala 2.13" in refusal(newer, PATH=f"{sys.prefix}/bin")
+    newer = SparkPlace("local[1]", jars=("/jars/spark-sql-kafka-0-10_2.13-4.2.0.jar",))
+    assert "4.1 with Scala 2.13" in refusal(newer, PATH=f"{sys.prefix}/bin")
