@@ -50,7 +50,7 @@ def connector_jars() -> str:
 
 
 def versions_of(service: str) -> dict[str, str]:
-    """The direct dependencies of a service's POM: ``group:artifact`` to version."""
+    """The direct dependencies of a service's POM: ``group:artifact`` to version, and classifier."""
     root = ET.parse(POMS / service / "pom.xml").getroot()
     properties = {
         p.tag.removeprefix(POM_NAMESPACE): p.text or ""
@@ -58,13 +58,13 @@ def versions_of(service: str) -> dict[str, str]:
     }
     found = {}
     for dependency in root.findall(f"{POM_NAMESPACE}dependencies/{POM_NAMESPACE}dependency"):
-        group, artifact, version = (
+        group, artifact, version, kind = (
             dependency.findtext(f"{POM_NAMESPACE}{tag}", "")
-            for tag in ("groupId", "artifactId", "version")
+            for tag in ("groupId", "artifactId", "version", "classifier")
         )
         if version.startswith("${"):
             version = properties[version[2:-1]]
-        found[f"{group}:{artifact}"] = version
+        found[f"{group}:{artifact}"] = f"{version}-{kind}" if kind else version
     return found
 
 

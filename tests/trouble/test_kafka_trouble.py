@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone, TopicUnknown
+from tests.support.kafka_producers import Message, produce
+from tests.support.kafka_quotas import reading_limited
 from tests.support.kafka_topics import delete_topic
 from tests.trouble.scene import AWAY_SECONDS, Before, NewScene, Runner, Scene
 
@@ -77,6 +82,23 @@ def test_kafka_goes_down_before_the_check_and_what_is_landed_is_told(scene: Scen
     [error] = report.errors
     assert isinstance(error, BrokerUnavailable)
     scene.tells(error, "at check")
+    scene.recovers()
+
+
+def test_a_quota_of_bytes_makes_a_landing_slow_and_nothing_else(new_scene: NewScene) -> None:
+    scene = new_scene()
+    large = [Message(random.randbytes(10_000)) for _ in range(200)]
+    produce(scene.place.bootstrap_servers, scene.topic, large)
+    scene.count += len(large)
+    began = time.monotonic()
+
+    with reading_limited(scene.place.bootstrap_servers, bytes_per_second=200_000):
+        report = scene.landed()
+        rows = scene.rows()
+
+    assert time.monotonic() - began > 5, "the quota held nobody up"
+    assert [each.commit is not None for each in report.batches] == [True]
+    assert [each.offset for each in rows] == [*range(200)]
     scene.recovers()
 
 
