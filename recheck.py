@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from fsspec.core import url_to_fs
 
 LOSS, DUP, UNKNOWN, WAIVED = "PROVEN_LOSS", "PROVEN_DUP", "UNKNOWN", "WAIVED"
-WORST_LAST = ("PROVEN_OK", "BENIGN_HOLE", WAIVED, "SUSPECTED", UNKNOWN, DUP, LOSS)
+WORST_LAST = ("PROVEN_OK", WAIVED, "SUSPECTED", UNKNOWN, DUP, LOSS)
 JUDGED = {"A8", "A9", "B2", "C1"}  # all else that the report says is taken over
 UNSEEN = re.compile(r"/(\.|_(?![^/]*=))")  # names that no reader of directories reads
 KEYS = ("code", "generation", "partition", "from_offset", "until_offset")

@@ -1,4 +1,4 @@
-"""Writes tables and chart of `docs/performance.md`: `.venv/bin/python bench/chart.py [LOG ...]`.
+"""Writes table and chart of `docs/performance.md`: `.venv/bin/python bench/chart.py [LOG ...]`.
 
 The figures are the lines of `docs/performance.jsonl`. Each LOG is the output of a bench, whose last
 line is appended there first. Nothing is measured here.
@@ -14,14 +14,12 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.drawing import drawing_of
-from bench.results import Result, aims_table, figures_tables, last_line, results_in
+from bench.results import Result, aims_table, last_line, results_in
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 LINES: Final = DOCS / "performance.jsonl"
 TEXT: Final = DOCS / "performance.md"
 CHART: Final = DOCS / "performance.svg"
-_IN_FULL: Final = ("growth", "ledger_year", "throughput")
-"""Benches whose figures say more than what is compared with an aim."""
 
 
 def main(*logs: str) -> None:
@@ -30,25 +28,18 @@ def main(*logs: str) -> None:
     with LINES.open("a") as file:
         file.writelines(f"{line}\n" for line in new)
     results = results_in(LINES)
-    TEXT.write_text(with_tables(TEXT.read_text(), results))
+    TEXT.write_text(with_table(TEXT.read_text(), results))
     CHART.write_text(drawing_of(results))
 
 
-def with_tables(text: str, results: Mapping[str, Result]) -> str:
+def with_table(text: str, results: Mapping[str, Result]) -> str:
     """The document with these results between its marks."""
-    parts = {
-        "aims": aims_table(results.values()),
-        "figures": figures_tables(
-            each for each in results.values() if each.name in _IN_FULL or not each.aimed_at
-        ),
-    }
-    for name, table in parts.items():
-        marks = (f"<!-- {name}: written by bench/chart.py -->", f"<!-- end of {name} -->")
-        if [text.count(mark) for mark in marks] != [1, 1]:
-            raise SystemExit(f"{TEXT}: it needs {' and '.join(marks)} once")
-        before, rest = text.split(marks[0])
-        text = f"{before}{marks[0]}\n\n{table}\n\n{marks[1]}{rest.split(marks[1])[1]}"
-    return text
+    marks = ("<!-- aims: written by bench/chart.py -->", "<!-- end of aims -->")
+    if [text.count(mark) for mark in marks] != [1, 1]:
+        raise SystemExit(f"{TEXT}: it needs {' and '.join(marks)} once")
+    before, rest = text.split(marks[0])
+    after = rest.split(marks[1])[1]
+    return f"{before}{marks[0]}\n\n{aims_table(results.values())}\n\n{marks[1]}{after}"
 
 
 if __name__ == "__main__":

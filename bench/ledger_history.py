@@ -205,7 +205,6 @@ def reported(ledger: PostgresLedger) -> Any:
         taken_at=END + timedelta(minutes=1),
         levels=(Level.L0, Level.L1),
         findings=(),
-        benign=(),
         partitions=[
             PartitionAccount(each, 0, each.frontier, 0, {}, 0, Verdict.PROVEN_OK)
             for _, each in sorted(accounts.generations.items())

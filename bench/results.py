@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -138,44 +138,6 @@ def aims_table(results: Iterable[Result]) -> str:
             for place, each in enumerate(result.aimed_at)
         ),
     )
-
-
-def figures_tables(results: Iterable[Result]) -> str:
-    """What each bench measured: single numbers, and a table of those that it took of each way."""
-    return "\n\n".join("\n\n".join(_figures(each)) for each in results)
-
-
-def _figures(result: Result) -> Iterator[str]:
-    machine = result.machine
-    yield f"**`{result.name}`**: `{result.command}`, commit {result.commit}"
-    single = [(what, each) for what, each in result.figures.items() if _is_number(each)]
-    if single:
-        yield ", ".join(f"{what.replace('_', ' ')} {shown(each)}" for what, each in single) + "."
-    ways = {
-        what: {kind: each for kind, each in kinds.items() if _is_number(each)}
-        for what, kinds in result.figures.items()
-        if isinstance(kinds, Mapping)
-    }
-    kinds = list(dict.fromkeys(kind for way in ways.values() for kind in way))
-    if kinds:
-        yield _table(
-            ("", *(kind.replace("_", " ") for kind in kinds)),
-            (
-                (
-                    what.replace("_", " "),
-                    *(shown(each[kind]) if kind in each else "" for kind in kinds),
-                )
-                for what, each in ways.items()
-                if each
-            ),
-        )
-    known = (machine["platform"], machine.get("processor"))  # older lines name no processor
-    place = ", ".join(each for each in known if each)
-    yield f"Python {machine['python']}, Spark {machine['spark']}, {place}."
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

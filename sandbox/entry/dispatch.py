@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
+from sandbox.entry.changed import changed_files, rooms_of
 from sandbox.entry.class_archive import spark_variables
 from sandbox.entry.console import SetupFailed, say
 from sandbox.entry.engine import ensure_engine
@@ -46,7 +47,7 @@ _ON_REQUEST: Final[Mapping[str, Sequence[str]]] = {
 # The folders whose tests need no service.
 UNIT_TESTS: Final = ("tests/unit", "tests/protocol", "tests/repo", "plugins/tallystick/domain")
 _FOLDERS: Final[Mapping[str, Sequence[str]]] = {"unit": UNIT_TESTS, **_ON_REQUEST}
-_KINDS: Final = (*_FOLDERS, "all")
+_KINDS: Final = (*_FOLDERS, "changed", "all")
 # Options with which a command starts no Spark.
 _ONLY_TELLS: Final = {"--help", "-h", "--dry-run"}
 
@@ -68,6 +69,8 @@ def _dispatch(argv: list[str]) -> int:
         _require_tests(rest)
     python = str(ensure_environment())
     if command == "test":
+        if rest[:1] == ["changed"]:
+            rest[:1] = ["all", *rooms_of(changed_files())]
         return _test(python, rest)
     _ensure_spark(command, rest)
     env = _environment()

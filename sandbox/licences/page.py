@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -21,20 +22,31 @@ def page(packages: Mapping[str, str], connector: Mapping[str, str], jars: Mappin
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     template = environment.from_string((Path(__file__).parent / "licences.md.jinja").read_text())
     return template.render(
-        packages=_table({**packages, **OTHERS}),
+        digest=digest_of([*packages, *OTHERS, *connector, *jars]),
+        packages=_table({part.split()[0]: each for part, each in {**packages, **OTHERS}.items()}),
         connector=_table(connector),
-        jars=_table(jars),
+        jars=_table(jars, counts="jars"),
         debian=_table(DEBIAN),
         images=_table(IMAGES),
         build=_table(BUILD),
     )
 
 
-def _table(parts: Mapping[str, str]) -> str:
-    """A row for each licence, those with copyleft first."""
+def digest_of(parts: Iterable[str]) -> str:
+    """What tells these parts, in their versions, from any others."""
+    return sha256("\n".join(sorted(set(parts))).encode()).hexdigest()
+
+
+def _table(parts: Mapping[str, str], *, counts: str = "") -> str:
+    """A row for each licence, those with copyleft first; parts under others are perhaps counted."""
     names: dict[str, list[str]] = defaultdict(list)
     for name in sorted(parts):
         names[parts[name]].append(name)
     ordered = sorted(names, key=lambda each: (not _COPYLEFT.search(each), each))
-    rows = [f"| {licence} | {', '.join(names[licence])} |" for licence in ordered]
+    rows = [
+        f"| {licence} | {len(names[licence])} {counts} |"
+        if counts and not _COPYLEFT.search(licence)
+        else f"| {licence} | {', '.join(names[licence])} |"
+        for licence in ordered
+    ]
     return "\n".join(["| licence | parts |", "|---|---|", *rows])

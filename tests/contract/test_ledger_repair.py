@@ -177,7 +177,7 @@ def test_a_repair_takes_over_the_holes_of_its_offsets_and_leaves_the_others(
     ]
     assert holes(story, "retracted_by IS NOT NULL") == [("control", "{[4,5),[25,27)}", 3)]
     counts = story.ledger.landed_counts(FEED)[story.account().generation_id]
-    assert counts.record_count + sum(each.count for each in counts.holes.values()) == 100
+    assert counts.record_count + sum(counts.holes.values()) == 100
 
 
 def test_a_file_is_replaced_once(story: LedgerStory) -> None:

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sandbox.services.kafka import KafkaCluster
+from tallystick.domain.batches.states import HoleClass
 from tests.support.detector_calm import Calm, rolling_restart
 from tests.support.detector_faults import (
     TOO_LONG,
@@ -120,14 +121,11 @@ def test_nothing_is_found_where_nothing_is_wrong(scene: Scene) -> None:
     }
 
 
-def test_what_is_normal_is_told_with_its_reason(scene: Scene) -> None:
-    told: dict[str, set[tuple[str, int | None]]] = {
-        name: {(each.code, each.partition) for each in scene.normal[name]} for name in CALM
-    }
-    assert told["calm"] >= {("Z1", Calm.ENDED), ("Z2", Calm.ENDED), ("Z4", Calm.EMPTY)}
-    assert told["compacted"] == {("Z3", 0)}
-    assert told["aged"] == {("Z4", 0)}
-    assert told["lying"] == set()
+def test_holes_are_counted_by_their_cause_where_they_are(scene: Scene) -> None:
+    ended = {(HoleClass.CONTROL, Calm.ENDED), (HoleClass.ABORTED, Calm.ENDED)}
+    assert scene.holes["calm"] >= ended
+    assert scene.holes["compacted"] == {(HoleClass.COMPACTED, 0)}
+    assert scene.holes["aged"] == scene.holes["lying"] == set()
 
 
 def test_the_matrix_counts_a_miss_and_a_false_alarm() -> None:

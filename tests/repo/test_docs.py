@@ -22,8 +22,8 @@ from tests.support.repository import (
     tracked_files,
     tracked_modules,
 )
+from tests.support.rule_tables import RUNBOOK, with_tables
 
-RUNBOOK = DOCS / "runbook.md"
 DECISIONS = sorted((DOCS / "adr").glob("*.md"))
 
 
@@ -41,6 +41,10 @@ def _headings_below(part: str) -> list[str]:
 
 def test_every_error_has_a_heading_and_no_heading_is_left_over() -> None:
     assert sorted(_headings_below("Errors")) == sorted(_names())
+
+
+def test_the_tables_of_rules_are_what_the_code_says() -> None:
+    assert with_tables(RUNBOOK.read_text()) == RUNBOOK.read_text()
 
 
 def test_every_finding_has_a_heading_and_no_heading_is_left_over() -> None:

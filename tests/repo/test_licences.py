@@ -14,6 +14,7 @@ from sandbox.entry.layout import POMS
 from sandbox.licences.java_parts import CONNECTOR
 from sandbox.licences.looked_up import LOOKED_UP, OTHERS
 from sandbox.licences.names import _PLAIN, UNKNOWN
+from sandbox.licences.page import digest_of
 from sandbox.licences.python_parts import pins
 from tests.support.repository import DOCS, ROOT, sections_of
 
@@ -29,15 +30,23 @@ def parts_of(section: str) -> list[str]:
     return [part for _, parts in rows for part in parts.split(", ")]
 
 
-def test_each_pin_stands_there_once_with_its_version_and_nothing_is_left_over() -> None:
-    fetched = [*(f"{name} {pin}" for name, pin in pins().items()), *OTHERS]
-    assert sorted(parts_of("Python packages")) == sorted(fetched)
+def test_the_page_was_written_of_the_very_parts_that_are_fetched() -> None:
+    pinned = [f"{name} {pin}" for name, pin in pins().items()]
+    jars = [jar for part in PARTS for jar in listed_jars(part)]
+    assert f"`{digest_of([*pinned, *OTHERS, *jars])}`" in PAGE.read_text()
 
 
-def test_each_listed_jar_stands_there_once_and_nothing_is_left_over() -> None:
+def test_each_part_is_named_or_counted_once() -> None:
+    assert sorted(parts_of("Python packages")) == sorted(
+        [*pins(), *(each.split()[0] for each in OTHERS)]
+    )
     assert sorted(parts_of("Kafka's connector for Spark")) == sorted(listed_jars(CONNECTOR))
     others = {jar for part in PARTS if part != CONNECTOR for jar in listed_jars(part)}
-    assert sorted(parts_of("Java parts of the sandbox")) == sorted(others)
+    told = parts_of("Java parts of the sandbox")
+    counted = [int(each.split()[0]) for each in told if each.endswith(" jars")]
+    named = {each for each in told if each.endswith(".jar")}
+    assert named < others
+    assert len(named) + sum(counted) == len(others)
 
 
 def test_no_licence_is_unknown() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.chart import CHART, LINES, TEXT, with_tables
+from bench.chart import CHART, LINES, TEXT, with_table
 from bench.drawing import drawing_of
 from bench.measured import Bound, print_result
-from bench.results import Result, aims_table, figures_tables, last_line, results_in
+from bench.results import Result, aims_table, last_line, results_in
 from tests.support.repository import ROOT, sections_of
 
 BENCHES = {
@@ -43,8 +43,8 @@ def _line(name: str, figures: dict[str, object] | None = None, **bounds: Bound) 
     return json.dumps(found)
 
 
-def test_the_tables_are_what_the_lines_say() -> None:
-    assert with_tables(TEXT.read_text(), results_in(LINES)) == TEXT.read_text()
+def test_the_table_is_what_the_lines_say() -> None:
+    assert with_table(TEXT.read_text(), results_in(LINES)) == TEXT.read_text()
 
 
 def test_the_chart_is_what_the_lines_say() -> None:
@@ -85,7 +85,6 @@ def test_a_line_says_how_to_repeat_the_bench_and_names_no_place_of_this_machine(
     found = Result.of(capsys.readouterr().out)
     assert found.command == "bench/scrub.py --pairs 3 --folds"
     assert found.measured[0].is_kept
-    assert figures_tables([found]).endswith(f", {found.machine['processor']}.")
 
 
 @pytest.mark.parametrize(
@@ -115,14 +114,10 @@ def test_how_a_bench_was_measured_stands_once() -> None:
     assert table.splitlines()[3] == "| `scrub` | b | 3 | at most 2 | **no** | |"
 
 
-def test_a_bench_without_an_aim_is_told_in_full() -> None:
+def test_what_has_no_aim_is_not_among_the_aims() -> None:
     line = _line("read_back", {"rows": 18_400}, without=Bound(18_400))
 
-    text = with_tables(TEXT.read_text(), {"read_back": Result.of(line)})
-
-    aims, figures = text.split("## All figures")
-    assert "| `read_back` | without |" not in aims
-    assert "\nrows 18 400.\n" in figures
+    assert "`read_back`" not in aims_table([Result.of(line)])
 
 
 def test_of_each_bench_the_last_line_counts(tmp_path: Path) -> None:
@@ -148,16 +143,6 @@ def test_a_log_that_ends_otherwise_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SystemExit, match="its last line is no result"):
         last_line(log)
-
-
-def test_figures_of_ways_are_a_table_and_single_ones_a_sentence() -> None:
-    figures = {"records": 2_000_000, "warm": {"wall_seconds": 5.5, "cpu_seconds": 8.75}}
-
-    text = figures_tables([Result.of(_line("throughput", figures))])
-
-    assert "\nrecords 2 000 000.\n" in text
-    assert "\n| | wall seconds | cpu seconds |\n|" in text
-    assert "\n| warm | 5.5 | 8.75 |\n" in text
 
 
 def test_the_chart_shows_on_which_side_of_the_aim_a_figure_is() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 
 from sandbox.services.kafka import KafkaCluster
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
@@ -93,7 +94,8 @@ class Scene:
     ledgers: LedgerServer
     injected: list[Told] = field(default_factory=list)
     found: dict[str, set[Told]] = field(default_factory=dict)
-    normal: dict[str, set[Told]] = field(default_factory=dict)
+    holes: dict[str, set[tuple[HoleClass, int]]] = field(default_factory=dict)
+    """By feed, the classes of holes that each partition has."""
 
     @property
     def servers(self) -> str:
@@ -117,7 +119,7 @@ class Scene:
             replicas=[list(each) for each in replicas or [(2, 3)] * partitions],
         )
         dsn = self.ledgers.dsn(database or self.ledgers.fresh())
-        self.found[name], self.normal[name] = set(), set()
+        self.found[name], self.holes[name] = set(), set()
         return Way(name, {**self.environ, "LEDGER_DSN": dsn}, self.spark, name)
 
     def inject(
@@ -155,7 +157,12 @@ class Scene:
                 services = replace(services, clock=clock, ledger=ledger)
             report = reconcile(services)
         self.heard(way, report.findings)
-        self.normal[way.name] |= {Told.of(each) for each in report.benign}
+        self.holes[way.name] |= {
+            (kind, each.account.partition.partition)
+            for each in report.partitions
+            for kind, count in each.holes.items()
+            if count
+        }
         return report
 
     def by_hand(self, way: Way, *statements: str) -> None:

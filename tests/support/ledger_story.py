@@ -73,7 +73,6 @@ def opened(
 
 _CODES = {
     Verdict.SUSPECTED: FindingCode.LOSS_NEAR,
-    Verdict.BENIGN_HOLE: FindingCode.NOTHING_THERE,
     Verdict.PROVEN_DUP: FindingCode.LEDGER_OVERLAP,
 }
 

@@ -14,7 +14,6 @@ from tallystick.domain.report.document import (
     BandPart,
     ColumnPart,
     GapPart,
-    NormalPart,
     PartitionPart,
     ReportDocument,
 )
@@ -146,9 +145,6 @@ def a_document(
             AgePart("L3", 86_400, 172_800, 30, 41_000_000),
             AgePart("L3", 345_600, 604_800, 50, 44_000_000),
             AgePart("L3", None, None, 2, 8_000_000),
-        ),
-        normal=(
-            NormalPart("Z1", "control marker", 9, "4 offset(s) hold no row: markers."),
         ),
     )  # fmt: skip
 

@@ -1,7 +1,4 @@
-"""What can be found, by code, and how deep a check has to look for it.
-
-The codes are those of the anomaly table in docs/runbook.md; a test proves the two equal.
-"""
+"""What can be found, by code, and how deep a check has to look for it."""
 
 from __future__ import annotations
 
@@ -35,10 +32,6 @@ class FindingCode(StrEnum):
     FAILING_BATCH = "N4"
     NO_RUN = "N5"
     LOSS_NEAR = "W1"
-    CONTROL_MARKER = "Z1"
-    ABORTED_RECORD = "Z2"
-    COMPACTED_RECORD = "Z3"
-    NOTHING_THERE = "Z4"
     NO_PROGRESS = "Z5"
     COULD_NOT_TELL = "U1"
 

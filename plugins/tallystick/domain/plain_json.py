@@ -2,7 +2,7 @@
 
 Knows the kinds that documents are made of: numbers, texts, instants, enumerations, tuples,
 mappings, sets of offsets, and dataclasses of these. Drops and invents nothing; what does not fit is
-a ValueError.
+a ValueError. Plans are read by Spark's drivers, whose Python has no pydantic.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(kind: Any, plain: Any) -> Any:
+    kind = getattr(kind, "__supertype__", kind)  # what a NewType is a name for
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return _read_option(inner, plain)

@@ -20,7 +20,6 @@ class Verdict(StrEnum):
     """What reconciliation says of an interval, from harmless to worst."""
 
     PROVEN_OK = "PROVEN_OK"
-    BENIGN_HOLE = "BENIGN_HOLE"
     WAIVED = "WAIVED"
     SUSPECTED = "SUSPECTED"
     UNKNOWN = "UNKNOWN"

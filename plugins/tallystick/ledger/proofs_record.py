@@ -19,7 +19,6 @@ from tallystick.ports.proofs import (
     CommittedDirectory,
     DirectoryLook,
     FileState,
-    HoleSpan,
     LandedCounts,
     OffsetsToRead,
 )
@@ -54,10 +53,9 @@ class PostgresProofs:
         with self._connection.reading() as transaction:
             rows = transaction.rows("row_counts", feed=feed)
             holes = transaction.rows("hole_counts", feed=feed)
-        spans: defaultdict[GenerationId, dict[HoleClass, HoleSpan]] = defaultdict(dict)
+        spans: defaultdict[GenerationId, dict[HoleClass, int]] = defaultdict(dict)
         for row in holes:
-            span = HoleSpan(row.hole_count, row.from_offset, row.until_offset)
-            spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = span
+            spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = row.hole_count
         counts = {GenerationId(row.generation_id): row for row in rows}
         return {
             each: LandedCounts(

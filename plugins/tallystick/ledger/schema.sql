@@ -106,7 +106,6 @@ committed -> retracted';
 
 CREATE TYPE public.verdict AS ENUM (
     'PROVEN_OK',
-    'BENIGN_HOLE',
     'WAIVED',
     'SUSPECTED',
     'UNKNOWN',

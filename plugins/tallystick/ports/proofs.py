@@ -71,17 +71,6 @@ class DirectoryLook:
 
 
 @dataclass(frozen=True, slots=True)
-class HoleSpan:
-    """The proven holes of one class in one generation."""
-
-    count: int
-    from_offset: int
-    """The first of them (included)."""
-    until_offset: int
-    """One past the last of them (excluded)."""
-
-
-@dataclass(frozen=True, slots=True)
 class LandedCounts:
     """What became of one generation's offsets; what a repair has replaced is counted once.
 
@@ -89,7 +78,7 @@ class LandedCounts:
     """
 
     record_count: int = 0
-    holes: Mapping[HoleClass, HoleSpan] = field(default_factory=dict)
+    holes: Mapping[HoleClass, int] = field(default_factory=dict)
     lost_count: int = 0
     """Offsets recorded as lost."""
 

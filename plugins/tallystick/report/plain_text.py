@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.report.document import PartitionPart, ReportDocument
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import Level
@@ -38,12 +39,20 @@ def _lines(report: Report) -> Iterator[str]:
     if document.unheard:
         yield "What a silent witness would have said is UNKNOWN, not in order."
     yield from _finding_lines(document)
-    for normal in document.normal:
-        places = grouped(normal.partitions)
-        yield f"Normal here: {normal.code} {normal.name} in {places} partition(s)."
+    yield from _hole_lines(document)
     yield from _full_read_lines(document)
     yield from compared_lines(document)
     yield from _partition_lines(report)
+
+
+def _hole_lines(document: ReportDocument) -> Iterator[str]:
+    counts = {
+        kind.value: sum(each.holes.get(kind.value, 0) for each in document.partitions)
+        for kind in HoleClass
+    }
+    told = ", ".join(f"{grouped(count)} {kind}" for kind, count in counts.items() if count)
+    if told:
+        yield f"Offsets without a record, as is normal: {told}."
 
 
 def _full_read_lines(document: ReportDocument) -> Iterator[str]:

@@ -319,5 +319,4 @@ class CoverageAnswer(Part):
     columns: Sequence[Mapping[str, Any]]
     band: Sequence[Mapping[str, Any]]
     ages: Sequence[Mapping[str, Any]]
-    normal: Sequence[Mapping[str, Any]]
     held_back_by: Sequence[str]

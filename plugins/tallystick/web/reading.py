@@ -39,7 +39,7 @@ MOST_GROUPED: Final = 2_000
 """Findings that are read to be counted as troubles, of all feeds of an answer together."""
 _LEAST_COST: Final = 20
 """To ask for one feed's findings takes as long as to read so many."""
-_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.BENIGN_HOLE, Verdict.WAIVED})
+_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.WAIVED})
 
 
 def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:

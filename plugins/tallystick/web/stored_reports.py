@@ -29,7 +29,7 @@ from tallystick.web.answers import (
 from tallystick.web.partition_list import Search
 
 MOST_CHANGES: Final = 100
-_DRAWN: Final = ("taken_at", "coverage", "columns", "band", "ages", "normal", "held_back_by")
+_DRAWN: Final = ("taken_at", "coverage", "columns", "band", "ages", "held_back_by")
 
 _INSTANTS: Final = ("taken_at", "complete_up_to", "complete_window_end")
 _TOLD: Final = ("feed", "topic", "verdict", "held_back_by", "levels", "unheard")

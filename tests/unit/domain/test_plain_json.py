@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.plain_json import from_line, from_plain, to_line, to_plain
+from tallystick.domain.repair.moving_back import MoveBack
+from tallystick.domain.repair.plan import StorageSteps
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,13 @@ def test_a_value_is_read_again_as_it_was_written(value: Measured) -> None:
     line = to_line("measured-1", value)
     assert from_line(Measured, "measured-1", line) == value
     assert "\n" not in line
+
+
+def test_one_task_of_a_repair_hands_a_file_to_move_back_to_another() -> None:
+    back = MoveBack(CommittedFile(BatchId("b"), "f.parquet"), "/moved/f", "/feed/f", 7)
+    steps = StorageSteps(move_back=(back,))
+
+    assert from_plain(StorageSteps, to_plain(steps)) == steps
 
 
 @pytest.mark.parametrize(

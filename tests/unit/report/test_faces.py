@@ -82,6 +82,14 @@ def test_text_says_that_every_batch_was_read_in_full_and_nothing_before_the_firs
     assert "Read in full" not in face_of(replace(document, ages=()), "text")
 
 
+def test_text_counts_offsets_without_a_record_by_their_cause() -> None:
+    first, *_ = a_document().partitions
+    holes = replace(first, holes={"control": 2, "aborted": 0, "compacted": 1_500})
+    said = face_of(replace(a_document(), partitions=(holes, holes)), "text")
+    assert "\nOffsets without a record, as is normal: 4 control, 3 000 compacted.\n" in said
+    assert "without a record" not in face_of(replace(a_document(), partitions=()), "text")
+
+
 def test_what_two_people_have_accepted_has_no_next_step() -> None:
     waived = replace(
         a_finding(1), state=FindingState.WAIVED, next_step="Look at the log's retention."

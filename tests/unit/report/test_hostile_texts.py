@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tallystick.domain.report.document import ComparedPart, NormalPart, ReportDocument
+from tallystick.domain.report.document import ComparedPart, ReportDocument
 from tallystick.domain.verdicts import Verdict
 from tallystick.report.faces import FACES, face_of
 from tallystick.report.safe_text import visible
@@ -56,7 +56,6 @@ def poisoned(text: str, count: int = 1) -> ReportDocument:
         levels=(text,),
         unheard=(text,),
         findings=(*(replace(finding, trouble=f"{text}{each}") for each in range(count)), whole),
-        normal=(NormalPart(text, text, 1, text),),
         second_reader=ComparedPart(1, 2, 3, (text,)),
         partitions=(a_partition(state=text, holes={text: 3}, checked_at={text: None}),),
     )

@@ -404,7 +404,10 @@ def test_tests_that_do_not_exist_are_told_before_anything_runs(
     assert dispatch.main(["test", *words]) == 2
     said = capsys.readouterr().err
     assert f"there are no tests {words[0]!r};" in said
-    assert "accepted: unit, airflow, trouble, clusters, installed, sparks, compose, all," in said
+    assert (
+        "accepted: unit, airflow, trouble, clusters, installed, sparks, compose, changed, all,"
+        in said
+    )
     assert "options of pytest" in said
 
 

@@ -106,18 +106,6 @@ class AgePart:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalPart:
-    """What is normal on this topic, though it may look like trouble."""
-
-    code: str
-    name: str
-    partitions: int
-    """How many show it."""
-    example: str
-    """What is said of the first of them, with the reason."""
-
-
-@dataclass(frozen=True, slots=True)
 class ComparedPart:
     """What a second reader has compared with the broker."""
 
@@ -159,7 +147,6 @@ class ReportDocument:
     """One for each column of the map."""
     band: tuple[BandPart, ...]
     ages: tuple[AgePart, ...]
-    normal: tuple[NormalPart, ...] = ()
     second_reader: ComparedPart | None = None
     """None where no second reader was asked."""
     warnings: tuple[str, ...] = ()

@@ -187,7 +187,7 @@ def _reason(
             return _passed(each, account)
         case Ending.NEW_GENERATION:
             return ended_by_reopening(each, account)
-        case Ending.REPAIR | Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
+        case Ending.REPAIR | Ending.ACCEPTANCE:
             return None
         case _ as never:
             assert_never(never)

@@ -30,7 +30,6 @@ class RuleClass(StrEnum):
     CORRUPTION = "corruption"
     STALLED = "stalled or unknown"
     WARNING = "warning"
-    BENIGN = "benign"
 
 
 class Ending(StrEnum):
@@ -65,7 +64,6 @@ class Ending(StrEnum):
         " accept it"
     )
     ACCEPTANCE = "two people who accept it for a time: it is so for ever"
-    NEVER_RECORDED = "nothing: it is normal, and on no record"
 
 
 class SubjectKind(StrEnum):

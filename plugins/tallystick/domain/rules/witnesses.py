@@ -6,16 +6,14 @@ elsewhere; each rule stands in its own module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
-from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
@@ -31,19 +29,8 @@ from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offs
 from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
 from tallystick.domain.rules.n4_failing_batch import failing_batches
 from tallystick.domain.rules.n5_no_run import missed_runs
-from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.w1_loss_near import losses_near
-from tallystick.domain.rules.z1_control_marker import control_markers
-from tallystick.domain.rules.z2_aborted_record import aborted_records
-from tallystick.domain.rules.z3_compacted_record import compacted_records
-from tallystick.domain.rules.z4_nothing_there import nothing_there
-
-_OF_HOLES: Final[Mapping[HoleClass, Callable[[str, str, HoleCount], Finding]]] = {
-    HoleClass.CONTROL: control_markers,
-    HoleClass.ABORTED: aborted_records,
-    HoleClass.COMPACTED: compacted_records,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +144,4 @@ def ledger_findings(
         *(known.get(each.key, each) for each in unfinished_batches(feed, topic, facts.waiting)),
         *held_too_long(feed, topic, facts.tried, facts.longest_application),
         *failing_batches(feed, topic, facts.tried),
-    )
-
-
-def benign_findings(
-    feed: str,
-    topic: str,
-    holes: Iterable[HoleCount],
-    generations: Mapping[int, GenerationAccount],
-    snapshot: BrokerSnapshot | None,
-) -> tuple[Finding, ...]:
-    """What is normal, with its reason; never recorded. No snapshot: the broker was not heard."""
-    return (
-        *(_OF_HOLES[each.kind](feed, topic, each) for each in holes),
-        *(nothing_there(feed, generations, snapshot) if snapshot else ()),
     )

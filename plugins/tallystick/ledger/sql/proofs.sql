@@ -117,9 +117,8 @@ SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count
  GROUP BY r.generation_id;
 
 -- name: hole_counts
--- Holes that count, of each generation by class: how many, the first, and the end of the last.
-SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count,
-       min(lower(h.reach)) AS from_offset, max(upper(h.reach)) AS until_offset
+-- Holes that count, of each generation by class.
+SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count
   FROM hole h JOIN generation g USING (generation_id)
  WHERE g.feed = :feed AND h.retracted_by IS NULL
  GROUP BY h.generation_id, h.class;

@@ -51,8 +51,6 @@ class ReconcileReport:
     taken_at: datetime
     levels: Sequence[Level]
     findings: Sequence[Finding]
-    benign: Sequence[Finding]
-    """What is normal on such a topic, each with its reason: no trouble, and not on record."""
     partitions: Sequence[PartitionAccount]
     is_complete: bool
     """False when a witness did not answer."""
@@ -113,7 +111,7 @@ def _partition(
         log_start_offset=bounds.log_start_offset if bounds else None,
         readable_until=readable,
         record_count=landed.record_count,
-        holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
+        holes={kind: landed.holes.get(kind, 0) for kind in HoleClass}
         if landed.holes or landed.record_count
         else {},
         lost_count=landed.lost_count,

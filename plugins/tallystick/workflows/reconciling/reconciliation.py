@@ -13,26 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tallystick.domain.identities import BatchId, GenerationId
+from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.report.troubles import counted_troubles, troubles_among
 from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_landed
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
-from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import (
     LedgerWitness,
-    benign_findings,
     ledger_findings,
 )
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import SourceError, StorageError, TopicGone
 from tallystick.ports.evidence import SettledRanges
 from tallystick.ports.progress import Progress
-from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,
     SecondReadReport,
@@ -152,7 +149,6 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
             each for each in Level if each <= level and (each < Level.L4 or compared.has_looked)
         ),
         findings=findings,
-        benign=_benign(services, accounts, counts, look),
         partitions=partition_accounts(
             accounts.generations,
             counts,
@@ -213,24 +209,6 @@ def _settled(
     waived = {each.finding.key for each in standing if each.state is FindingState.WAIVED}
     left = [each.finding for each in standing]
     return once(as_accepted((*found, *left), waived))
-
-
-def _benign(
-    services: Services,
-    accounts: Accounts,
-    counts: Mapping[GenerationId, LandedCounts],
-    look: BrokerLook | None,
-) -> tuple[Finding, ...]:
-    """What is normal here, each with its reason."""
-    spans = [
-        HoleCount(account.ordinal, partition, kind, span.count, span.from_offset, span.until_offset)
-        for partition, account in sorted(accounts.generations.items())
-        for kind, span in counts.get(account.generation_id, LandedCounts()).holes.items()
-    ]
-    snapshot = look.seen.snapshot if look else None
-    return benign_findings(
-        services.feed_name, services.topic, spans, accounts.generations, snapshot
-    )
 
 
 def _ledger_findings(

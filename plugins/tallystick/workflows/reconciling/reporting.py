@@ -28,13 +28,12 @@ from tallystick.domain.report.document import (
     BandPart,
     ColumnPart,
     ComparedPart,
-    NormalPart,
     ReportDocument,
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.pages import perhaps_thinned
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -190,7 +189,6 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         columns=_column_parts(len(edges) - 1, totals, sums),
         band=_band_parts(shown, sums, totals, generations),
         ages=_age_parts(totals),
-        normal=_normal_parts(reconciled.benign),
         second_reader=_compared_part(reconciled.second_read),
         warnings=tuple(reconciled.warnings),
     )
@@ -238,22 +236,6 @@ def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
     if read is None:
         return None
     return ComparedPart(read.batches, read.offsets, read.left_due, tuple(read.not_compared))
-
-
-def _normal_parts(benign: Sequence[Finding]) -> tuple[NormalPart, ...]:
-    """One part for each code, by code."""
-    by_code: dict[FindingCode, list[Finding]] = {}
-    for each in benign:
-        by_code.setdefault(each.code, []).append(each)
-    return tuple(
-        NormalPart(
-            code=code.value,
-            name=found[0].rule.name,
-            partitions=len({each.partition for each in found}),
-            example=found[0].cause,
-        )
-        for code, found in sorted(by_code.items())
-    )
 
 
 def _column_parts(

@@ -89,7 +89,6 @@ def proven(
         (30, 8, [finding_of(5, 6)], None, "a loss before the oldest look"),
         (30, 8, [finding_of(30, 31)], 3, "a loss that begins behind all that was seen"),
         (30, 8, [finding_of(5, 6, verdict=Verdict.WAIVED)], 3, "two people accepted it"),
-        (30, 8, [finding_of(5, 6, verdict=Verdict.BENIGN_HOLE)], 3, "harmless"),
         (30, 8, [finding_of(25, 26, verdict=Verdict.SUSPECTED)], 2, "a suspicion is enough"),
         (30, 8, [unbounded()], None, "unknown, nobody knows from where on"),
         (30, 8, [unbounded(partition=None)], None, "of the whole feed"),

@@ -19,7 +19,6 @@ HOUR_MS = 3_600_000
         (None, [], Verdict.UNKNOWN),
         (None, [Verdict.PROVEN_LOSS], Verdict.PROVEN_LOSS),
         (Verdict.PROVEN_OK, [], Verdict.PROVEN_OK),
-        (Verdict.BENIGN_HOLE, [], Verdict.BENIGN_HOLE),
         (Verdict.UNKNOWN, [], Verdict.UNKNOWN),
         (Verdict.UNKNOWN, [Verdict.SUSPECTED], Verdict.UNKNOWN),
         (Verdict.PROVEN_LOSS, [], Verdict.PROVEN_OK),

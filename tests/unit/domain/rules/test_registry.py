@@ -1,8 +1,7 @@
-"""One table of rules, three times: in code, in the runbook, and told here by the rules."""
+"""One table of rules, twice: in code, and told here by the rules."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +12,7 @@ import pytest
 from tallystick.domain.batches.batch import CommittedFile, TriedBatch, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
-from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
+from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId, Owner
@@ -59,18 +58,12 @@ from tallystick.domain.rules.n3_unfinished_batch import (
 )
 from tallystick.domain.rules.n4_failing_batch import failing_batches
 from tallystick.domain.rules.n5_no_run import missed_runs
-from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.rule import Ending, Rule, RuleClass, SubjectKind
+from tallystick.domain.rules.rule import Ending, Rule
 from tallystick.domain.rules.u1_could_not_tell import could_not_compare, could_not_tell
 from tallystick.domain.rules.u1_unread_storage import unlisted, unread_feeds, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
-from tallystick.domain.rules.z1_control_marker import control_markers
-from tallystick.domain.rules.z2_aborted_record import aborted_records
-from tallystick.domain.rules.z3_compacted_record import compacted_records
-from tallystick.domain.rules.z4_nothing_there import nothing_there
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
-from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -84,7 +77,6 @@ from tests.support.builders import (
     bounds,
     by_partition,
 )
-from tests.support.repository import DOCS, sections_of
 
 LANDED = an_account(frontier=5, anchor_offset=4, last_seen_until=7)
 KNOWN = by_partition(LANDED)
@@ -195,10 +187,6 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         warn=timedelta(hours=6),
         run_period=timedelta(hours=1),
     ),
-    "Z1": [control_markers(FEED, TOPIC, HoleCount(1, 0, HoleClass.CONTROL, 3, 2, 9))],
-    "Z2": [aborted_records(FEED, TOPIC, HoleCount(1, 0, HoleClass.ABORTED, 3, 2, 9))],
-    "Z3": [compacted_records(FEED, TOPIC, HoleCount(1, 0, HoleClass.COMPACTED, 3, 2, 9))],
-    "Z4": nothing_there(FEED, KNOWN, a_snapshot({0: bounds(5, 5)})),
     "Z5": frozen_time_index(
         FEED,
         KNOWN,
@@ -261,7 +249,7 @@ def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
         )
         is_ended = bool(ended_findings({1: each}, (), look, after))
         match ending_of(each):
-            case Ending.ACCEPTANCE | Ending.NEVER_RECORDED:
+            case Ending.ACCEPTANCE:
                 assert not is_ended
             case Ending.REPAIR:
                 repaired = replace(
@@ -274,22 +262,6 @@ def test_whatever_is_told_has_an_ending_that_ends_it(rule: Rule) -> None:
                 assert is_ended
 
 
-def test_the_runbook_says_what_ends_each_code() -> None:
-    written = sections_of(DOCS / "runbook.md", level=2)["Findings"]
-    for ending in Ending:
-        places = [
-            rule.code.value + (_told(where) if len(set(rule.endings.values())) > 1 else "")
-            for rule in RULES
-            for where, by in rule.endings.items()
-            if by is ending
-        ]
-        assert f"- {', '.join(places)}: {ending.value}." in " ".join(written.split()), ending
-
-
-def _told(where: Level | SubjectKind) -> str:
-    return f" at {where.value}" if isinstance(where, Level) else f" of {where.value}"
-
-
 @pytest.mark.parametrize("code", TOLD)
 def test_every_finding_says_what_it_comes_from_in_words_of_its_own(code: str) -> None:
     words = {each.trouble for each in TOLD[code]}
@@ -297,27 +269,6 @@ def test_every_finding_says_what_it_comes_from_in_words_of_its_own(code: str) ->
     assert not [each for each in words if "None" in each or "  " in each], words
 
 
-def test_what_is_benign_fails_nothing_and_all_else_fails() -> None:
+def test_whatever_a_rule_says_fails_a_reconcile() -> None:
     for rule in RULES:
-        is_benign = rule.kind is RuleClass.BENIGN
-        assert (set(rule.verdicts) == {Verdict.BENIGN_HOLE}) is is_benign
-        assert set(rule.verdicts) <= FAILING_VERDICTS or is_benign
-
-
-def test_the_runbooks_table_is_the_table_of_the_code() -> None:
-    findings = sections_of(DOCS / "runbook.md", level=2)["Findings"]
-    _, _, *rows = [line for line in findings.splitlines() if line.startswith("|")]
-    written = [[cell.strip() for cell in re.split(r"\s\|\s", row.strip("| "))] for row in rows]
-
-    assert written == [
-        [
-            rule.code.value,
-            rule.name,
-            rule.kind.value,
-            rule.compares,
-            ", ".join(rule.levels),
-            ", ".join(rule.verdicts),
-            rule.not_when,
-        ]
-        for rule in RULES
-    ]
+        assert set(rule.verdicts) <= FAILING_VERDICTS

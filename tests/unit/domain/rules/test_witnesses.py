@@ -6,17 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tallystick.domain.batches.batch import WaitingBatch
-from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
+from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.logs.snapshot import BatchHead, PastBounds
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.rules.log_findings import lost_finding
-from tallystick.domain.rules.proven_hole import HoleCount
 from tallystick.domain.rules.witnesses import (
     LedgerWitness,
     Terms,
-    benign_findings,
     broker_findings,
     lasting_findings,
     ledger_findings,
@@ -84,10 +82,3 @@ def test_the_ledger_says_a_loss_with_the_evidence_of_then() -> None:
 
 def test_a_sound_ledger_says_nothing() -> None:
     assert ledger_findings(FEED, TOPIC, KNOWN, LedgerWitness((), (), (), ())) == ()
-
-
-def test_what_is_normal_is_told_without_the_broker_too() -> None:
-    holes = [HoleCount(1, 0, HoleClass.ABORTED, 2, 1, 4)]
-    empty = a_snapshot({0: bounds(5, 5)})
-    assert codes(benign_findings(FEED, TOPIC, holes, KNOWN, None)) == ["Z2"]
-    assert codes(benign_findings(FEED, TOPIC, holes, KNOWN, empty)) == ["Z2", "Z4"]

@@ -42,7 +42,7 @@ CREATE TYPE hole_class AS ENUM ('control', 'aborted', 'compacted');
 COMMENT ON TYPE hole_class IS 'Why an offset of a landed range has no visible record.';
 
 CREATE TYPE verdict AS ENUM
-  ('PROVEN_OK', 'BENIGN_HOLE', 'WAIVED', 'SUSPECTED', 'UNKNOWN', 'PROVEN_DUP', 'PROVEN_LOSS');
+  ('PROVEN_OK', 'WAIVED', 'SUSPECTED', 'UNKNOWN', 'PROVEN_DUP', 'PROVEN_LOSS');
 COMMENT ON TYPE verdict IS 'What is said of an interval, from harmless to worst.';
 
 CREATE TYPE finding_state AS ENUM ('open', 'superseded', 'remedied', 'waived');
