@@ -46,8 +46,9 @@ class StraysLook:
 
     @property
     def told(self) -> list[StrayFile]:
-        """The strays that are none of a bare directory."""
-        return [each for each in self.strays if directory_of(each.path) not in self.bare]
+        """The strays that are none of a directory that the ledger does not know."""
+        unknown = self.bare.keys() | self.behind.keys()
+        return [each for each in self.strays if directory_of(each.path) not in unknown]
 
 
 @dataclass(slots=True)
@@ -147,10 +148,11 @@ def _places(
             continue
         known = _names_in_ledger(services, directory, shown)
         if known is None and _batch_of(directory):
+            # Its files are compared, too: readers read them, and a manifest is no proof.
             if _has_manifest(entries):
                 places.behind.append(directory)
-                continue
-            places.unknown.add(directory)
+            else:
+                places.unknown.add(directory)
         for name, each in files.items():
             if name not in (known or ()):
                 places.files[f"{directory}/{name}"] = each
