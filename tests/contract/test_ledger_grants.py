@@ -71,6 +71,7 @@ def live(dsn: str, directory: Path) -> None:
         expect_none(tell(a_feed(), turns, ledger, {"a" * 16: lambda news: None}))
         accept_at_the_second_try(ledger)
         ledger.fold(FEED)
+        ledger.note_hours(FEED, {"/landing/orders/gen=1/dt=2026-11-01/hour=11": "1 7"})
         batch = ledger.directories(FEED)[-1]
         ledger.record_checksum(batch.batch_id, next(iter(batch.files)), "MD5:of the same bytes")
         ended = FeedName("ended")

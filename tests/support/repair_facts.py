@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.deciding import plan_repair
-from tallystick.domain.repair.facts import MovedFile, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NumberedFinding, RepairFacts
 from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.findings import Finding
@@ -128,4 +128,3 @@ BESIDE = found(FindingCode.LANDED_TWICE, path=PATH)
 OF_ROWS = replace(found(FindingCode.LANDED_TWICE), from_offset=3, until_offset=4)
 
 REPAIR = replace(a_status(planned(0, 5)), plan=replace(a_batch(), replaces=(FIRST,)))
-ELSEWHERE = {"elsewhere": {FIRST: MovedFile("/elsewhere/first", "/data/first")}}

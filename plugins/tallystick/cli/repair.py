@@ -51,14 +51,6 @@ class QuarantinedPart(Part):
     finding_number: int
 
 
-class MoveBackPart(Part):
-    """A committed file that somebody has moved, and that goes back to its place."""
-
-    path: str
-    target: str
-    finding_number: int
-
-
 class EndsWithStrayPart(Part):
     """A finding about rows that a stray file holds too, and the stray's finding."""
 
@@ -125,7 +117,6 @@ class RepairDocument(Document):
     is_dry_run: bool
     land_again: Sequence[LandAgainPart]
     quarantined: Sequence[QuarantinedPart]
-    move_back: Sequence[MoveBackPart]
     end_with_strays: Sequence[EndsWithStrayPart]
     write_manifests: Sequence[WriteManifestPart]
     new_generations: Sequence[NewGenerationPart]
@@ -212,11 +203,6 @@ def _repaired(
                 path=each.path, quarantine=each.quarantine, finding_number=each.finding_id
             )
             for each in (report.plan.quarantined if dry_run else report.quarantined)
-        ],
-        move_back=[
-            MoveBackPart(path=each.path, target=each.target, finding_number=each.finding_id)
-            for each in report.plan.move_back
-            if dry_run or each.finding_id in report.closed
         ],
         end_with_strays=[
             EndsWithStrayPart(finding_number=each.finding_id, stray_number=each.stray_id)
@@ -309,10 +295,6 @@ def repair_view(document: RepairDocument) -> list[Block]:
         f"{would}moved to quarantine, for finding {each.finding_number}: {each.path} to"
         f" {each.quarantine}"
         for each in document.quarantined
-    ]
-    lines += [
-        f"{would}moved back, for finding {each.finding_number}: {each.path} to {each.target}"
-        for each in document.move_back
     ]
     lines += [
         f"{would}tried again, for finding {each.finding_number}:"

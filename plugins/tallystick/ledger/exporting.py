@@ -49,7 +49,7 @@ TABLES: Final = (
     "batch_check",
     "file_fingerprint",
     "report",
-    "storage_look",
+    "hour_look",
     "directory_look",
     "told",
 )

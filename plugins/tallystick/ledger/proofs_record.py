@@ -142,16 +142,19 @@ class PostgresProofs:
         with self._connection.writing() as transaction:
             transaction.change("note_shown_directories", **_columns(looks))
 
-    def newest_look(self, feed: FeedName, root: str) -> int | None:
-        """How far the readers' directories were compared."""
+    def compared_hours(self, feed: FeedName) -> Mapping[str, str]:
+        """The hours' directories that were compared, each with its version."""
         with self._connection.reading() as transaction:
-            row = transaction.row("newest_look", feed=feed, root=root)
-        return int(row.changed_ms) if row else None
+            return {
+                each.path: each.version for each in transaction.rows("compared_hours", feed=feed)
+            }
 
-    def note_look(self, feed: FeedName, root: str, changed_ms: int) -> None:
-        """Remember how far the readers' directories were compared."""
+    def note_hours(self, feed: FeedName, versions: Mapping[str, str]) -> None:
+        """Keep in which versions hours' directories were compared."""
         with self._connection.writing() as transaction:
-            transaction.change("note_look", feed=feed, root=root, changed_ms=changed_ms)
+            transaction.change(
+                "note_hours", feed=feed, paths=list(versions), versions=list(versions.values())
+            )
 
 
 def _columns(looks: Mapping[BatchId, DirectoryLook]) -> dict[str, list[Any]]:

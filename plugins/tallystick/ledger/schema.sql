@@ -1816,6 +1816,21 @@ its own.';
 
 COMMENT ON COLUMN public.hole.reach IS 'From the first hole to the end of the last: what is asked of all rows reads no long list of runs.';
 
+-- hour_look, TABLE
+
+CREATE TABLE public.hour_look (
+    feed text NOT NULL,
+    path text NOT NULL,
+    version text NOT NULL,
+    CONSTRAINT hour_look_path_check CHECK ((path ~ '^/'::text)),
+    CONSTRAINT hour_look_version_check CHECK ((version <> ''::text))
+)
+WITH (fillfactor='70');
+
+-- TABLE hour_look, COMMENT
+
+COMMENT ON TABLE public.hour_look IS 'Hours'' directories whose batches were compared with this ledger; each is passed while it is shown the same.';
+
 -- moved_batch, TABLE
 
 CREATE TABLE public.moved_batch (
@@ -1949,21 +1964,6 @@ CREATE TABLE public.schema_version (
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT schema_version_version_check CHECK ((version >= 1))
 );
-
--- storage_look, TABLE
-
-CREATE TABLE public.storage_look (
-    feed text NOT NULL,
-    root text NOT NULL,
-    changed_ms bigint NOT NULL,
-    CONSTRAINT storage_look_changed_ms_check CHECK ((changed_ms >= 0)),
-    CONSTRAINT storage_look_root_check CHECK ((root ~ '^/'::text))
-)
-WITH (fillfactor='70');
-
--- TABLE storage_look, COMMENT
-
-COMMENT ON TABLE public.storage_look IS 'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
 
 -- told, TABLE
 
@@ -2233,6 +2233,11 @@ ALTER TABLE ONLY public.hole
 ALTER TABLE ONLY public.hole
     ADD CONSTRAINT hole_piece_once UNIQUE (batch_id, generation_id, class, "position");
 
+-- hour_look hour_look_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.hour_look
+    ADD CONSTRAINT hour_look_pkey PRIMARY KEY (feed, path);
+
 -- moved_batch moved_batch_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.moved_batch
@@ -2287,11 +2292,6 @@ ALTER TABLE ONLY public.report
 
 ALTER TABLE ONLY public.schema_version
     ADD CONSTRAINT schema_version_pkey PRIMARY KEY (version);
-
--- storage_look storage_look_pkey, CONSTRAINT
-
-ALTER TABLE ONLY public.storage_look
-    ADD CONSTRAINT storage_look_pkey PRIMARY KEY (feed, root);
 
 -- stored_anew stored_anew_pkey, CONSTRAINT
 
@@ -2745,6 +2745,11 @@ ALTER TABLE ONLY public.hole
 ALTER TABLE ONLY public.hole
     ADD CONSTRAINT hole_retracted_by_fkey FOREIGN KEY (retracted_by) REFERENCES public.batch(batch_id);
 
+-- hour_look hour_look_feed_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.hour_look
+    ADD CONSTRAINT hour_look_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
+
 -- moved_batch moved_batch_batch_id_fkey, FK CONSTRAINT
 
 ALTER TABLE ONLY public.moved_batch
@@ -2789,11 +2794,6 @@ ALTER TABLE ONLY public.replaced_file
 
 ALTER TABLE ONLY public.replaced_file
     ADD CONSTRAINT replaced_file_old_batch_id_name_fkey FOREIGN KEY (old_batch_id, name) REFERENCES public.file(batch_id, name);
-
--- storage_look storage_look_feed_fkey, FK CONSTRAINT
-
-ALTER TABLE ONLY public.storage_look
-    ADD CONSTRAINT storage_look_feed_fkey FOREIGN KEY (feed) REFERENCES public.feed(feed);
 
 -- stored_anew stored_anew_batch_id_name_fkey, FK CONSTRAINT
 

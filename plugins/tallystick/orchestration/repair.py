@@ -72,8 +72,8 @@ def repair_form() -> dict[str, Param]:
             title="Findings",
             description="Their numbers, separated by commas. Empty: all that are open. A new"
             " generation of a log that was cut is opened, a file that nobody can bring back is"
-            " given up, one that was moved is moved back, and a stray that may be the only copy"
-            " of its rows is moved to quarantine, only for a finding named here.",
+            " given up, and a stray that may be the only copy of its rows is moved to"
+            " quarantine, only for a finding named here.",
         ),
         "evidence": Param(
             None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
+
+_SETTLED_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,17 @@ class StoredEntry:
     def checksum(self, told: str) -> str:
         """What storage tells as the file's checksum, with the coding by which it was made."""
         return f"{self.coding}/{told}" if self.coding else told
+
+    def settled_version(self, now_ms: int | None) -> str:
+        """Give a directory's version, if its next change will show there; empty where it may not.
+
+        `now_ms` is the file system's clock, asked before the directory was listed. A change gives a
+        directory that clock's time, but never an earlier one than it has. So it shows only where
+        the time is older than now, and by so much, for two changes may come in one millisecond, and
+        a NameNode that takes over may have another clock.
+        """
+        is_settled = now_ms is not None and self.changed_ms < now_ms - _SETTLED_MS
+        return self.version if is_settled else ""
 
 
 class FileStore(Protocol):

@@ -167,13 +167,10 @@ class ProofsRecord(Protocol):
         """
         ...
 
-    def newest_look(self, feed: FeedName, root: str) -> int | None:
-        """The newest change of a readers' directory that was compared with this ledger.
-
-        In milliseconds, by the NameNode's clock; None before the first look.
-        """
+    def compared_hours(self, feed: FeedName) -> Mapping[str, str]:
+        """The hours' directories that were compared with this ledger, each with its version."""
         ...
 
-    def note_look(self, feed: FeedName, root: str, changed_ms: int) -> None:
-        """Remember how far the readers' directories were compared; never less than before."""
+    def note_hours(self, feed: FeedName, versions: Mapping[str, str]) -> None:
+        """Keep in which versions they were compared; nothing of a feed without a plan."""
         ...

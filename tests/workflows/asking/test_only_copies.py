@@ -202,6 +202,19 @@ def test_complete_files_stay_until_their_batch_is_published(story: Story) -> Non
     assert quarantined(story) == []
 
 
+def test_an_older_whole_attempt_stays_for_nobody_has_read_the_newer_one(story: Story) -> None:
+    landed(story, FIRST, ONE)
+    newer = landed(story, SECOND, TWO)
+    [file] = (story.directory / "landing" / "_staging").rglob(f"*{newer.attempt_id}*.parquet")
+    file.write_bytes(file.read_bytes()[:-7])  # no listing tells that its last block is lost
+    sweep(story.services())
+    expire(story)
+    assert not next_run(story).findings
+    assert story.published_offsets() == ALL
+    assert lost(story) == set()
+    assert story.staged() == []
+
+
 def test_a_dry_run_does_not_call_lost_what_a_run_would_commit(story: Story) -> None:
     landed(story)
     expire(story)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.stored.published_batches import require_ledger_not_behind
-from tests.support.scripted_broker import Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.ledger_server import LedgerServer
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
+from tests.support.story import FEED, FixedClock, Story
 
 OWNER = Owner("one")
 
@@ -98,19 +100,24 @@ def test_a_ledger_that_knows_all_goes_on(story: Story) -> None:
 
 def test_an_hour_that_is_as_it_was_is_not_listed_again(story: Story) -> None:
     land_feed(story.services(), None, OWNER)
-    hour = hour_of(story)
-    later = hour.parent / "hour=99"
-    later.mkdir()
-    aged(hour, 7200)
-    assert hours_listed(story) == 2
+    aged(hour_of(story), 7200)
     assert hours_listed(story) == 1
+    assert hours_listed(story) == 0
+
+
+@pytest.mark.parametrize("seconds", [0, -5 * 3600], ids=["just now", "in the future"])
+def test_an_hour_that_has_changed_by_no_settled_time_is_listed_in_each_look(
+    story: Story, seconds: int
+) -> None:
+    land_feed(story.services(), None, OWNER)
+    aged(hour_of(story), seconds)
+    assert [hours_listed(story), hours_listed(story)] == [1, 1]
 
 
 def test_what_changes_in_a_known_hour_is_seen(story: Story) -> None:
     land_feed(story.services(), None, OWNER)
     hour = hour_of(story)
     aged(hour, 7200)
-    (hour.parent / "hour=99").mkdir()
     hours_listed(story)
     [batch] = hour.iterdir()
     foreign = hour / f"batch={'f' * 16}"
@@ -118,3 +125,38 @@ def test_what_changes_in_a_known_hour_is_seen(story: Story) -> None:
     (foreign / "_tally.json").write_bytes((batch / "_tally.json").read_bytes())
     with pytest.raises(LedgerBehind):
         require_ledger_not_behind(story.services())
+
+
+class AnHourLater(FixedClock):
+    """A clock by which the next batch has another hour."""
+
+    def now(self) -> datetime:
+        """The instant."""
+        return NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(0, 0), (-5 * 3600, 0), (0, 2 * 3600)],
+    ids=["right", "was ahead", "is behind"],
+)
+def test_a_restored_ledger_lands_nothing_again_whatever_the_clocks_of_the_hours_were(
+    story: Story, ledger_server: LedgerServer, first: int, second: int
+) -> None:
+    """Seconds by which the NameNode's clock was behind when each hour was changed."""
+    land_feed(story.services(), None, OWNER)
+    hour = hour_of(story)
+    aged(hour, first)
+    require_ledger_not_behind(story.services())
+    name = story.dsn.rpartition("/")[2]
+    ledger_server.create(f"{name}_backup", template=name)
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 10)
+    land_feed(replace(story.services(), clock=AnHourLater()), None, OWNER)
+    [later] = (each for each in hour.parent.iterdir() if each != hour)
+    aged(later, second)
+    restored = replace(story, dsn=ledger_server.dsn(f"{name}_backup"))
+    landed = story.published_offsets()
+    with pytest.raises(LedgerBehind):
+        land_feed(restored.services(), None, OWNER)
+    assert story.published_offsets() == landed

@@ -224,7 +224,7 @@ def test_a_file_that_was_found_elsewhere_since_is_not_given_up(published: Story,
     pq.write_table(table.set_column(place, "offset", pc.subtract(table["offset"], 10)), found)
     [outcome] = [carry_out(published.services(), each.batch_id, OWNER) for each in begun.batches]
     assert isinstance(outcome.error, VerificationFailed)
-    assert f"{found.name} may hold rows" in str(outcome.error)
+    assert f"{found.name} is unexplained, and may hold rows" in str(outcome.error)
     assert published.services().ledger.lost(FEED) == []
 
 

@@ -18,6 +18,7 @@ from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import LedgerBehind
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
@@ -71,8 +72,11 @@ def is_accepted(story: Story) -> bool:
     return found.state is FindingState.WAIVED
 
 
-def test_rows_that_a_committed_file_holds_too_are_told(story: Story) -> None:
-    unknown(story)
+@pytest.mark.parametrize("has_manifest", [False, True])
+def test_rows_that_a_committed_file_holds_too_are_told(story: Story, has_manifest: bool) -> None:
+    directory = unknown(story)
+    if has_manifest:
+        shutil.copy(file_of(story).parent / "_tally.json", directory)
     told = {each.code: each for each in reconcile(story.services()).findings}
     assert told.keys() == {FindingCode.LEDGER_BEHIND, FindingCode.LANDED_TWICE}
     doubled = told[FindingCode.LANDED_TWICE]
@@ -80,6 +84,7 @@ def test_rows_that_a_committed_file_holds_too_are_told(story: Story) -> None:
     assert (doubled.from_offset, doubled.until_offset) == (5, 10)
     accept_behind(story)
     assert reconcile(story.services()).verdict is Verdict.PROVEN_DUP
+    assert feed_completeness(story.services().ledger, FEED).proven.up_to is None
 
 
 def test_doubled_rows_end_with_the_directory_that_is_quarantined(story: Story) -> None:

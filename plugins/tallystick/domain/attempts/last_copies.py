@@ -2,7 +2,7 @@
 
 1. Nothing is deleted that may be the only copy. What an attempt read may go when its offsets are
    committed, and the files that hold them are there; or when the log has them still and was not cut
-   since, unless the attempt is proven, or the newest with complete files.
+   since, unless its files are complete: nobody has read if another attempt's are as good.
 2. A row in a file is proven by its offset. A missing one is a hole only where the log proves it.
 """
 
@@ -139,12 +139,11 @@ class DeadFiles:
 
     holds_rows: bool
     """True when there is anything beside plan and manifest."""
-    is_newest_whole: bool
-    """True when its application ended well, and no dead attempt after it did."""
+    is_whole: bool
+    """True when its application ended well, or a manifest lies there: it is written only after the
+    files were proven."""
     epochs: Mapping[int, int | None]
     """By partition, the leader epochs just before it read; empty when nobody knows."""
-    is_proven: bool = False
-    """True when a manifest lies there: it is written only after the files were proven."""
 
 
 def fate_of(
@@ -166,8 +165,7 @@ def fate_of(
         return Fate.QUARANTINED
     # What is whole may be proven once the log has lost it; what the log has now may expire soon.
     is_in_log = all(each.is_in_log(snapshot, files.epochs) for each in at_risk)
-    is_best = files.is_newest_whole or files.is_proven
-    is_needed = bool(at_risk) and (is_best or not is_in_log)
+    is_needed = bool(at_risk) and (files.is_whole or not is_in_log)
     return Fate.DELETED if not is_needed and is_copied() else Fate.KEPT
 
 

@@ -77,12 +77,3 @@ class StrayFile:
             for partition, offsets in sorted((self.held or {}).items())
         }
         return {partition: offsets for partition, offsets in found.items() if offsets}
-
-    def may_hold(self, generation: int, rows: Mapping[int, OffsetRuns]) -> bool:
-        """True when some of these rows may be in it."""
-        if self.held is None or self.generation not in (None, generation):
-            return self.held is None
-        return any(
-            self.held.get(partition, OffsetRuns()).intersection(offsets)
-            for partition, offsets in rows.items()
-        )

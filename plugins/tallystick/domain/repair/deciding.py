@@ -11,8 +11,7 @@ Every finding is in the plan exactly once. Decides; performs nothing.
    manifest.
 4. A manifest that is gone is written anew; a batch that nobody holds is adopted.
 5. A record that Spark could not read is asked for again on an operator's word.
-6. A committed file that lies elsewhere is moved back on an operator's word, and never given up.
-7. A new generation of a log that was cut is opened only on an operator's word.
+6. A new generation of a log that was cut is opened only on an operator's word.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import TypeVar, assert_never
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, WriteManifest, adopted, finish
 from tallystick.domain.repair.landing_again import HarmedFile, LandAgain, harmed_files, land_again
-from tallystick.domain.repair.moving_back import MoveBack
 from tallystick.domain.repair.new_generation import NewGeneration, new_generation
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.repair.quarantining import (
@@ -41,7 +39,6 @@ Step = (
     HarmedFile
     | BesideStray
     | Quarantine
-    | MoveBack
     | WriteManifest
     | Adopt
     | ReadAgain
@@ -80,7 +77,6 @@ def plan_repair(
     return RepairPlan(
         land_again=landed,
         quarantined=moved,
-        move_back=_of(MoveBack, steps),
         end_with_strays=_of(EndsWithStray, steps),
         write_manifests=_of(WriteManifest, steps),
         new_generations=_of(NewGeneration, steps),

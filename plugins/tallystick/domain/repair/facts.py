@@ -5,7 +5,7 @@ Decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tallystick.domain.batches.batch import CommittedFile
@@ -33,14 +33,6 @@ class NotMended:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedFile:
-    """A committed file that is missing, where it lies, and where it belongs."""
-
-    path: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class RepairFacts:
     """All that the decision rests on."""
 
@@ -63,10 +55,8 @@ class RepairFacts:
     """True when the findings were named: a new generation may be opened, a file given up."""
     is_ledger_behind: bool
     """True while the ledger lacks published batches: what it calls a stray may be of one."""
-    elsewhere: Mapping[CommittedFile, MovedFile] = field(default_factory=dict)
-    """Missing files that lie in another place."""
-    perhaps_at: Mapping[CommittedFile, str] = field(default_factory=dict)
-    """Missing files of which rows may lie in a stray, or where nobody could ask, with that path."""
+    unexplained: Sequence[str] = ()
+    """What may hold rows of the missing files: paths that are unexplained or unread."""
     sole_copies: Mapping[str, str] = field(default_factory=dict)
     """By path: why a stray may be the only copy of its rows."""
     adoptable: Collection[BatchId] = ()

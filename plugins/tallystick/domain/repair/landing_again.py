@@ -2,8 +2,8 @@
 
 1. A file that is there is replaced only as a whole: it may hold rows that can be had nowhere else.
 2. What is missing with its file, and gone from the broker too, becomes a loss on record; where the
-   broker has nothing of a missing file, only on an operator's word: the finding named. A file that
-   lies elsewhere is never given up, nor one of which a stray may hold rows.
+   broker has nothing of a missing file, only on an operator's word: the finding named. Nothing is
+   given up while anything below the feed's roots is unexplained or unread.
 3. What is gone whole was moved or deleted by somebody, for a disk that fails leaves a file's name.
    It is landed again on an operator's word only: where it went, its rows would be there twice.
 4. Files that share offsets are replaced together: what stayed beside a new batch would be there
@@ -22,22 +22,19 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.replacing import spans_of
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, union_of
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
-from tallystick.domain.repair.moving_back import MoveBack, move_back
 from tallystick.domain.repair.quarantining import BesideStray
 from tallystick.domain.repair.shared_offsets import sharing_offsets
 from tallystick.domain.repair.still_readable import gone_below, still_readable
-from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
+from tallystick.domain.rules.a8_committed_file_missing import EXPLAIN, OF_LOST
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.c3_rows_differ import C3
 from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding
 
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
-_PERHAPS_AT: Final = (
-    "{path} may hold rows of this file that the broker no longer has, so they are not given up yet."
-    " Could nobody look there (U1)? Let our user read {path}. Is it this file, written anew? Put it"
-    " in its place; two people may accept what has changed (C1). Is it something else? Name the"
-    " finding about {path} first (A9)."
+_UNEXPLAINED: Final = (
+    "{path} is unexplained or unread, and may hold rows of this file that the broker no longer has:"
+    f" nothing is given up before. {EXPLAIN}"
 )
 _GIVEN_UP_BY_NAME: Final = (
     "the broker has none of these offsets any more. Look for the file first (HDFS trash, snapshots,"
@@ -76,7 +73,7 @@ class LandAgain:
 
 def harmed_files(
     numbered: NumberedFinding, facts: RepairFacts
-) -> Iterator[HarmedFile | MoveBack | BesideStray | NotMended]:
+) -> Iterator[HarmedFile | BesideStray | NotMended]:
     """What the finding makes of the files that it is about."""
     number, found = numbered.finding_id, numbered.finding
     other = SharedWith.of(found)
@@ -87,11 +84,7 @@ def harmed_files(
     if not files:
         yield NotMended(number, found.rule.why_not_mended or found.next_step)
     for file in files:
-        moved = facts.elsewhere.get(file)
-        if moved:
-            yield move_back(numbered, file, moved, facts)
-        else:
-            yield HarmedFile(file, number, with_holes=found.rule == C3)
+        yield HarmedFile(file, number, with_holes=found.rule == C3)
 
 
 def _files_named(found: Finding, facts: RepairFacts) -> list[CommittedFile]:
@@ -214,8 +207,8 @@ def _alone(
             " tallystick waive --help"
         )
     gone = gone_below(manifest.plan, landed.slices, readable)
-    if gone and file in facts.perhaps_at:
-        return _PERHAPS_AT.format(path=facts.perhaps_at[file])
+    if gone and file in facts.missing and facts.unexplained:
+        return _UNEXPLAINED.format(path=facts.unexplained[0])
     if not readable and not facts.is_operators_word:
         return _GIVEN_UP_BY_NAME
     if file in facts.missing and not facts.is_operators_word:

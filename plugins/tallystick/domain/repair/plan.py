@@ -10,7 +10,6 @@ from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges, 
 from tallystick.domain.repair.facts import NotMended
 from tallystick.domain.repair.finishing import NOT_WRITTEN, Adopt, WriteManifest
 from tallystick.domain.repair.landing_again import LandAgain
-from tallystick.domain.repair.moving_back import NOT_MOVED_BACK, MoveBack
 from tallystick.domain.repair.new_generation import NewGeneration
 from tallystick.domain.repair.quarantining import (
     BESIDE_STRAY,
@@ -20,7 +19,7 @@ from tallystick.domain.repair.quarantining import (
 )
 from tallystick.domain.repair.reading_again import NOT_READ, ReadAgain
 
-_Step = EndsWithStray | WriteManifest | Quarantine | MoveBack | ReadAgain
+_Step = EndsWithStray | WriteManifest | Quarantine | ReadAgain
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,6 @@ class StorageSteps:
     """What is done in storage after the batches; plain, so that one task can hand it to another."""
 
     quarantined: tuple[Quarantine, ...] = ()
-    move_back: tuple[MoveBack, ...] = ()
     write_manifests: tuple[WriteManifest, ...] = ()
 
 
@@ -38,7 +36,6 @@ class RepairPlan:
 
     land_again: Sequence[LandAgain] = ()
     quarantined: Sequence[Quarantine] = ()
-    move_back: Sequence[MoveBack] = ()
     end_with_strays: Sequence[EndsWithStray] = ()
     write_manifests: Sequence[WriteManifest] = ()
     new_generations: Sequence[NewGeneration] = ()
@@ -52,9 +49,7 @@ class RepairPlan:
     @property
     def in_storage(self) -> StorageSteps:
         """The steps beside the batches."""
-        return StorageSteps(
-            tuple(self.quarantined), tuple(self.move_back), tuple(self.write_manifests)
-        )
+        return StorageSteps(tuple(self.quarantined), tuple(self.write_manifests))
 
     @property
     def claims(self) -> bool:
@@ -72,7 +67,6 @@ class RepairPlan:
             (self.end_with_strays, BESIDE_STRAY),
             (self.write_manifests, NOT_WRITTEN),
             (self.quarantined, NOT_MOVED),
-            (self.move_back, NOT_MOVED_BACK),
             (self.read_again, NOT_READ),
         )
         for of_kind, reason in steps:

@@ -22,7 +22,8 @@ NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
 )
 BESIDE_STRAY: Final = (
-    "the other copy is a stray file: its finding A9 moves it; A10 its directory without manifest."
+    "the other copy is a stray file: its finding A9 moves it; A10 its directory without manifest. A"
+    " directory with a manifest is entered, or left out, by a rebuild."
 )
 _PERHAPS_FORGOTTEN: Final = (
     "the ledger lacks published batches (A10), and the file may be of one of them, and hold the"

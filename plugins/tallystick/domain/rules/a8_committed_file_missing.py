@@ -1,13 +1,12 @@
 """A8, committed file missing.
 
 1. A committed file that is not in storage is named with its ranges.
-2. One that lies elsewhere, by length and checksum, is that file: no row is lost.
-3. Rows that may lie elsewhere are not called lost: `a8_perhaps_elsewhere`.
+2. No row is called lost while anything below the feed's roots is unexplained or unread: `in_doubt`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,7 +19,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
 from tallystick.domain.rules.causes import its_file
-from tallystick.domain.rules.evidence import kept_in, of_kept
+from tallystick.domain.rules.evidence import kept_in, of_kept, of_path_not_asked
 from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
@@ -50,7 +49,7 @@ A8: Final = Rule(
     },
     verdicts=(Verdict.PROVEN_LOSS, Verdict.UNKNOWN),
     not_when="a range of holes alone has no file; a batch on its way from staging",
-    remedy="landed again while the broker has it; moved back, or given up, when named",
+    remedy="landed again while the broker has it; given up when named",
     one_cause=_its_file_or_repair,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_ROWS},
@@ -59,6 +58,13 @@ A8: Final = Rule(
 OF_LOST: Final = "recorded as lost"
 """The subject of findings about landed rows that a repair could not land again: the same offsets
 may be told of for their file, too."""
+
+EXPLAIN: Final = (
+    "Look at {path} first. Is it a missing file? Move it back (hdfs dfs -mv), or put what was"
+    " written anew in its place. Something else? Name its own finding (A9), or let the ledger catch"
+    " up (A10). Could nobody read it (U1)? Let our user read it."
+)
+"""Ends the doubt about what lies at a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,35 +121,40 @@ def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Findi
         Verdict.PROVEN_LOSS,
         cause=f"committed rows are not in storage: {path} is missing.",
         next_step=(
-            "Perhaps somebody has moved it: look where it went. If it is gone, land its offsets"
-            " again while the broker has them, by this finding's number:"
+            "Perhaps somebody has moved it: look where it went, and move it back. Was it the whole"
+            f" root? tallystick repair {plan.feed} --moved {plan.root} NEW. If it is gone, land its"
+            " offsets again while the broker has them, by this finding's number:"
             f" tallystick repair {plan.feed} NUMBER"
         ),
         evidence={},
     )
 
 
-def moved_file(plan: BatchPlan, file: LandedFile, path: str, lies_at: str) -> Iterator[Finding]:
-    """A committed file that lies elsewhere."""
-    inside = path.removeprefix(plan.root)
-    new = lies_at.removesuffix(inside)
-    whole = f" Was it the whole root? tallystick repair {plan.feed} --moved {plan.root} {new}"
-    return findings_of_file(
-        plan,
-        file,
-        A8,
-        Verdict.UNKNOWN,
-        cause=(
-            f"committed rows are not where readers are sent: {path} is missing, and {lies_at} is"
-            " that file, by length and checksum."
-        ),
-        next_step=(
-            f"Move it back: hdfs dfs -mv {lies_at} {path}. Or name this finding's number, and it is"
-            f" moved: tallystick repair {plan.feed} NUMBER"
-            f"{whole if lies_at.endswith(inside) else ''}"
-        ),
-        evidence={"lies_at": lies_at},
-    )
+def in_doubt(
+    found: Iterable[Finding], unexplained: Iterable[str], unread: Iterable[str]
+) -> list[Finding]:
+    """Give the same findings, those of missing files as UNKNOWN while their rows may lie elsewhere.
+
+    `unexplained` are files below the feed's roots that may be the only copy of what they hold,
+    `unread` the paths of which nobody could tell.
+    """
+    first, unlisted = min(unexplained, default=None), min(unread, default=None)
+    path = first or unlisted
+    if path is None:
+        return list(found)
+    evidence = {"unexplained": path} if first else of_path_not_asked(path)
+    return [
+        replace(
+            each,
+            verdict=Verdict.UNKNOWN,
+            cause=f"{each.cause} {path} is unexplained or unread, and may hold them.",
+            next_step=f"{EXPLAIN.format(path=path)} {each.next_step}",
+            evidence={**each.evidence, **evidence},
+        )
+        if (each.rule, each.level, each.verdict) == (A8, Level.L2, Verdict.PROVEN_LOSS)
+        else each
+        for each in found
+    ]
 
 
 def missing_from_batch(rows: BatchRows, missing: OffsetRuns) -> Iterator[Finding]:

@@ -24,10 +24,7 @@ A9: Final = Rule(
     compares="the listing against committed files",
     endings={Level.L2: Ending.LISTING},
     verdicts=(Verdict.SUSPECTED,),
-    not_when=(
-        "names that every reader skips; staging; a batch that was committed meanwhile; a committed"
-        " file that was moved"
-    ),
+    not_when="names that every reader skips; staging; a batch that was committed meanwhile",
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
     one_cause=its_subject,
     mending=Mending.QUARANTINE,

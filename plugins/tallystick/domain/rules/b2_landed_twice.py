@@ -154,7 +154,8 @@ def shared_with_stray(feed: str, topic: str, stray: StrayFile) -> Iterator[Findi
             cause=cause,
             next_step=(
                 "Move the file away, by its finding (A9), or by that of its directory without"
-                f" manifest (A10): tallystick repair {feed}"
+                f" manifest (A10): tallystick repair {feed}. One with a manifest may be a batch:"
+                f" tallystick ledger rebuild {feed}"
             ),
             evidence={**SharedWith(stray.path).as_json(), **both.as_evidence()},
             subject=stray.path,

@@ -77,7 +77,7 @@ class Mending(Enum):
     """What a repair does about a finding of the rule."""
 
     LAND_AGAIN = auto()
-    """The committed files that it is about are landed again, moved back, or given up."""
+    """The committed files that it is about are landed again, or given up."""
     LAND_AGAIN_IF_NAMED = auto()
     """The same, on an operator's word only."""
     QUARANTINE = auto()

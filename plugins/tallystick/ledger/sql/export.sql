@@ -154,11 +154,11 @@ SELECT (to_jsonb(t) - 'document')::text AS line, t.document FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;
 
--- name: export_storage_look
--- How far readers' directories were compared.
-SELECT row_to_json(t)::text AS line FROM storage_look t
+-- name: export_hour_look
+-- Hours' directories that were compared.
+SELECT row_to_json(t)::text AS line FROM hour_look t
  WHERE :feed::text IS NULL OR feed = :feed
- ORDER BY feed, root;
+ ORDER BY feed, path;
 
 -- name: export_directory_look
 -- Directories that were as committed when they were asked last.

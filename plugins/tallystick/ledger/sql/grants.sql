@@ -30,7 +30,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'replaced_file',      '{SELECT,INSERT}'),
        ('TABLE',    'report',             '{SELECT,INSERT,DELETE}'),
        ('TABLE',    'schema_version',     '{SELECT}'),
-       ('TABLE',    'storage_look',       '{SELECT,INSERT,UPDATE}'),
+       ('TABLE',    'hour_look',          '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'stored_anew',        '{SELECT,INSERT}'),
        ('TABLE',    'tail_anchor',        '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'told',               '{SELECT,INSERT,UPDATE}'),

@@ -55,16 +55,19 @@ SELECT greatest(lower(r.offsets), :from_offset::bigint) AS from_offset,
    AND r.offsets && int8range(:from_offset, :until_offset)
  ORDER BY lower(r.offsets);
 
--- name: newest_look
--- How far the readers' directories below a root were compared with this ledger.
-SELECT changed_ms FROM storage_look WHERE feed = :feed AND root = :root;
+-- name: compared_hours
+-- The hours' directories that were compared with this ledger, as they were shown.
+SELECT path, version FROM hour_look WHERE feed = :feed;
 
--- name: note_look
--- Remember how far they were compared; a slower look never takes it back. A feed without a plan has
--- no row to keep it under, and is looked at in full again.
-INSERT INTO storage_look AS l (feed, root, changed_ms)
-SELECT feed, :root, :changed_ms FROM feed WHERE feed = :feed
-    ON CONFLICT (feed, root) DO UPDATE SET changed_ms = greatest(l.changed_ms, excluded.changed_ms);
+-- name: note_hours
+-- Remember as what they were compared. A feed without a plan has no row to keep it under, and is
+-- looked at in full again.
+INSERT INTO hour_look (feed, path, version)
+SELECT feed, path, version
+  FROM feed CROSS JOIN unnest(:paths::text[], :versions::text[]) AS seen(path, version)
+ WHERE feed = :feed
+ ORDER BY path
+    ON CONFLICT (feed, path) DO UPDATE SET version = excluded.version;
 
 -- name: directory_looks
 -- Directories that were as committed when they were asked, no longer ago than this, and that no look

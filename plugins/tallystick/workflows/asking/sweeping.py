@@ -87,14 +87,13 @@ def sweep(services: Services) -> int:
         at_risk = services.ledger.offsets_at_risk(ids) if ids else {}
     committed = {each.attempt.attempt_id for each in dead if each.has_committed}
     known = _Sweep(services, CommittedCopies(services), committed)
-    swept, whole = 0, _WholeAttempts(services, {each.attempt.attempt_id for each in dead})
-    for each in reversed(dead):
+    swept = 0
+    for each in dead:
         attempt = each.attempt
         staging = StagingPath(each.root, attempt.batch_id, attempt.attempt_id)
         with _or_left(services, str(staging)), at(services, "sweep", attempt.batch_id):
             risks = at_risk.get(attempt.batch_id, ())
-            is_newest = bool(risks) and whole.is_newest(staging)
-            if _put_away(services, staging, risks, known, each.is_over, is_newest):
+            if _put_away(services, staging, risks, known, is_over=each.is_over):
                 services.store.delete_empty(staging.batch_directory)
                 services.ledger.mark_swept(attempt.attempt_id)
                 swept += 1
@@ -135,41 +134,20 @@ def _answers(services: Services, path: str) -> bool:
     return True
 
 
-@dataclass(slots=True)
-class _WholeAttempts:
-    """Finds the newest whole attempt of each batch, when dead ones are shown newest first."""
-
-    services: Services
-    dead: Collection[AttemptId]
-    _found: dict[BatchId, bool] = field(default_factory=dict)
-
-    def is_newest(self, staging: StagingPath) -> bool:
-        """True for a dead attempt that ended well, if no newer one did."""
-        batch_id = staging.batch_id
-        if batch_id not in self._found:
-            others = attempts_in(self.services, staging.root, batch_id)
-            self._found[batch_id] = any(
-                is_whole(self.services, each) for each in others if each.attempt_id not in self.dead
-            )
-        if self._found[batch_id] or not is_whole(self.services, staging):
-            return False
-        self._found[batch_id] = True
-        return True
-
-
 def _put_away(
     services: Services,
     staging: StagingPath,
     at_risk: Sequence[AtRisk],
     known: _Sweep,
+    *,
     is_over: bool,
-    is_newest_whole: bool = False,
 ) -> bool:
     """True when nothing is left in the directory."""
-    files, snapshot = DeadFiles(holds_rows(services, staging), is_newest_whole, {}), None
+    files, snapshot = DeadFiles(holds_rows(services, staging), is_whole=False, epochs={}), None
     if files.holds_rows and at_risk:
         is_proven = services.store.status(staging.manifest) is not None
-        files = replace(files, epochs=epochs_of(services, staging), is_proven=is_proven)
+        whole = is_proven or is_whole(services, staging)
+        files = replace(files, epochs=epochs_of(services, staging), is_whole=whole)
         snapshot = known.snapshot
     fate = fate_of(
         files,
@@ -246,8 +224,5 @@ def _batch_put_away(
         services.store.delete(directory)
         log.info("Swept %s again: a late writer had been there.", directory)
         return True
-    put_away = [
-        _put_away(services, each, at_risk, known, True, is_whole(services, each))
-        for each in attempts
-    ]
+    put_away = [_put_away(services, each, at_risk, known, is_over=True) for each in attempts]
     return all(put_away) and services.store.delete_empty(directory)

@@ -19,7 +19,7 @@ from tallystick.ports.batches import CommittedBatch
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.kept_files import kept_by_others
-from tallystick.workflows.stored.moved_files import look_for
+from tallystick.workflows.stored.unexplained import unexplained_paths
 
 
 def take_over(services: Services, plan: BatchPlan, old: AttemptId, owner: Owner) -> Attempt | None:
@@ -81,8 +81,8 @@ def _replaced(services: Services, manifest: Manifest) -> dict[BatchId, Committed
 def require_no_row_taken(services: Services, manifest: Manifest) -> None:
     """Looked at last, not when the repair was planned: a file may have been put back since.
 
-    Raises VerificationFailed when a file that is there, or that lies elsewhere, holds rows that the
-    repair does not land; or when a stray may hold them.
+    Raises VerificationFailed when a file that is there holds rows that the repair does not land, or
+    what is unexplained may hold them.
     """
     replaced = _replaced(services, manifest)
     problems: list[str] = []
@@ -101,11 +101,9 @@ def require_no_row_taken(services: Services, manifest: Manifest) -> None:
                 break
         else:
             missing.add(given_up.file)
-    looked_for = look_for(services, replaced.values(), missing)
-    found = {each: moved.path for each, moved in looked_for.elsewhere.items()}
     problems += (
-        f"{path} may hold rows of {file.name} that the log has no more"
-        for file, path in sorted({**looked_for.perhaps_at, **found}.items())
+        f"{path} is unexplained, and may hold rows that the log has no more"
+        for path in unexplained_paths(services, replaced.values(), missing)
     )
     if problems:
         raise VerificationFailed(manifest.plan.batch_id, problems)

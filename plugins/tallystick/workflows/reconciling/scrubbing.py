@@ -21,7 +21,7 @@ from tallystick.domain.batches.stored_file import StoredFile, while_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
-from tallystick.domain.rules.a8_perhaps_elsewhere import not_yet_asked
+from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.full_read import BatchJudgement, judged
@@ -111,7 +111,7 @@ def _scrubbed(services: Services) -> ScrubReport:
     standing = [each.finding for each in ledger.findings(feed)]
     judged_now = [each for one in judgements.values() for each in one.findings]
     # Where a missing file may lie instead is for the listing to say: nobody has looked there.
-    unsure = not_yet_asked(judged_now, f"{services.root}/{feed}")
+    unsure = in_doubt(judged_now, (), [f"{services.root}/{feed}"])
     found = [as_far_as_asked(each, standing) for each in unsure]
     unheard = [each for each in found if each.rule.has(Trait.SILENCE)]
     told = [each for each in found if not each.rule.has(Trait.SILENCE)]

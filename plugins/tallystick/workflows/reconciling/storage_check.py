@@ -9,23 +9,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tallystick.domain.batches.batch import BatchPlan, CommittedFile
+from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.identities import BatchId
-from tallystick.domain.rules.a8_perhaps_elsewhere import (
-    perhaps_forgotten,
-    perhaps_in_strays,
-    perhaps_unasked,
-)
+from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
@@ -40,7 +34,7 @@ from tallystick.domain.rules.u1_unread_storage import (
     unread_strays,
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
-from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
+from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.ports.batches import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
@@ -48,7 +42,6 @@ from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.as_before import Listing, Recorded
 from tallystick.workflows.stored.published_batches import feed_roots
-from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.readers_tree import Tree, ask_all, asking, listed_tree
 from tallystick.workflows.stored.stored_files import (
     lost_manifest,
@@ -90,7 +83,7 @@ def storage_findings(
     listing.note(services, {each.batch_id for each in doubted} | manifests.doubted)
     unlike = {file for look in looks for file in look.unlike}
     unasked = {file for look in looks for file in look.unasked}
-    missing = {file: state for look in looks for file, state in look.missing.items()}
+    missing = [state for look in looks for state in look.missing]
     listed = {CommittedFile(each.batch_id, name) for each in seen for name in each.files}
     strays = look_at_strays(
         services,
@@ -100,10 +93,8 @@ def storage_findings(
         missing,
         is_kept=partial(_is_kept, services, listing, unlike, listed - unasked),
     )
-    found = [each for look in looks for each in _file_findings(services, look, strays.elsewhere)]
-    plans, unread = _unknown_plans(services, strays.behind)
-    found = perhaps_forgotten(perhaps_in_strays(found, strays.strays), plans)
-    found = perhaps_unasked(found, [*tree.refused, *unread, *strays.unasked])
+    found = [each for look in looks for each in _file_findings(services, look)]
+    found = in_doubt(found, strays.unexplained, [*tree.refused, *strays.unread])
     found += [
         *landed_inside(feed, topic, strays.others.known),
         *unread_feeds(feed, topic, strays.others.unread),
@@ -182,23 +173,6 @@ def _wrong_manifests(
     return [(each, found) for each, found in zip(directories, answers, strict=True) if found]
 
 
-def _unknown_plans(services: Services, behind: Iterable[str]) -> tuple[list[BatchPlan], list[str]]:
-    """What the batches say they hold that the ledger does not know; and the directories that do not
-    say it, for their manifests can't be read.
-    """
-    plans: list[BatchPlan] = []
-    unread: list[str] = []
-    for each in behind:
-        manifest: Manifest | str = ""
-        with suppress(StorageRefused):
-            manifest = manifest_at(services, BatchPath.parse(each))
-        if isinstance(manifest, Manifest):
-            plans.append(manifest.plan)
-        else:
-            unread.append(each)
-    return plans, unread
-
-
 @dataclass(frozen=True, slots=True)
 class _Unlike:
     """A batch's directory that is not as it was committed, where most of it lies now."""
@@ -226,13 +200,13 @@ class _Unlike:
         return found is not None and found.trouble is not None
 
     @property
-    def missing(self) -> Mapping[CommittedFile, FileState]:
+    def missing(self) -> Sequence[FileState]:
         """Its files that are not there, and held rows."""
-        return {
-            each: file
+        return [
+            file
             for each, file in self.unlike.items()
             if each.name not in self.stored and file.record_count
-        }
+        ]
 
 
 def _is_as_listed(services: Services, directory: CommittedDirectory, tree: Tree) -> bool:
@@ -314,9 +288,7 @@ def _bytes_compared(services: Services, looks: Sequence[_Unlike]) -> Iterator[_U
             yield told
 
 
-def _file_findings(
-    services: Services, look: _Unlike, elsewhere: Mapping[CommittedFile, str]
-) -> Iterator[Finding]:
+def _file_findings(services: Services, look: _Unlike) -> Iterator[Finding]:
     """What is wrong with a batch's files, those left out that were replaced in the meantime."""
     batch = services.ledger.committed_batch(look.directory.batch_id)
     if batch is None:
@@ -324,7 +296,6 @@ def _file_findings(
     replaced = services.ledger.replacements(services.feed_name)
     files = (CommittedFile(look.directory.batch_id, name) for name in look.directory.files)
     standing = {each for each in files if each not in replaced}
-    places = {each.name: path for each, path in elsewhere.items() if each in look.missing}
-    for finding in missing_or_changed(batch.manifest, look.place, look.stored, places):
+    for finding in missing_or_changed(batch.manifest, look.place, look.stored):
         if file_in(finding.evidence) in standing:
             yield finding

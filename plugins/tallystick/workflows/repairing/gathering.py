@@ -36,9 +36,9 @@ from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.moved_files import look_for
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.stray_rows import stray_at
+from tallystick.workflows.stored.unexplained import unexplained_paths
 
 _FEW: Final = 3
 
@@ -89,7 +89,7 @@ def decided_repair(
     in_staging = {each for batch in batches.values() for each in _waiting(services, batch)}
     missing = {each for batch in batches.values() for each in _missing(services, batch.manifest)}
     beside = replace(services, ledger=ledger)
-    looked_for = look_for(beside, batches.values(), missing - in_staging - replaced.keys())
+    gone = missing - in_staging - replaced.keys()
     facts = RepairFacts(
         accounts=accounts,
         snapshot=seen.snapshot,
@@ -106,8 +106,7 @@ def decided_repair(
         roots=feed_roots(beside),
         is_operators_word=bool(finding_ids),
         is_ledger_behind=is_behind,
-        elsewhere=looked_for.elsewhere,
-        perhaps_at=looked_for.perhaps_at,
+        unexplained=unexplained_paths(beside, batches.values(), gone),
         sole_copies=_sole_copies(beside, chosen),
         adoptable=[
             each.plan.batch_id

@@ -57,8 +57,6 @@ def _small_steps(plan: RepairPlan) -> Iterator[str]:
     """What is done to single files, offsets and batches."""
     for stray in plan.quarantined:
         yield f"{stray.path} will be moved to {stray.quarantine}."
-    for moved in plan.move_back:
-        yield f"{moved.path} will be moved back to {moved.target}."
     for twice in plan.end_with_strays:
         yield f"Finding {twice.finding_id} ends with finding {twice.stray_id}."
     for gone in plan.write_manifests:

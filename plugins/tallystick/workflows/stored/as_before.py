@@ -31,10 +31,6 @@ from tallystick.workflows.stored.readers_tree import Tree
 # No listing shows that a block has lost its last copy. Kafka keeps records for seven days unless
 # told otherwise: what is found within one can be landed again.
 _DUE_AFTER: Final = timedelta(days=1)
-# A change gives a directory the NameNode's time, but never an earlier one than it has. So its time
-# tells of the next change only where it is older than the NameNode's own, and by so much, for two
-# changes may come in one millisecond, and a NameNode that takes over may have another clock.
-_SETTLED_MS: Final = 3_600_000
 # To be raised with each change of what is digested, or how.
 _DIGEST_VERSION: Final = 2
 
@@ -51,9 +47,8 @@ class Recorded:
     """Those that were as committed, and are not due."""
     troubled: frozenset[BatchId]
     """Those of which a finding stands."""
-    settled_ms: int | None
-    """What was changed before this is settled, by the file system's clock; None if it tells none.
-    """
+    now_ms: int | None
+    """By the file system's clock; None if it tells none."""
 
     @classmethod
     def of(cls, services: Services, places: Sequence[BatchPlace]) -> Recorded:
@@ -67,13 +62,12 @@ class Recorded:
         looks = services.ledger.directory_looks(services.feed_name, every)
         standing = [each.finding for each in services.ledger.findings(services.feed_name)]
         told = {path for each in standing for path in (each.subject, directory_of(each.subject))}
-        now_ms = services.store.clock_ms()
         return cls(
             begun_at,
             {str(each.path): each for each in places if each.is_published},
             looks,
             batches_in_trouble(standing) | {e.batch_id for e in places if str(e.path) in told},
-            None if now_ms is None else now_ms - _SETTLED_MS,
+            services.store.clock_ms(),
         )
 
     def is_as_shown(self, directory: str, entry: StoredEntry) -> bool:
@@ -86,10 +80,8 @@ class Recorded:
 
     def shown_as(self, place: BatchPlace, entry: StoredEntry) -> bytes | None:
         """A digest of the directory's own entry; None where it can't tell of the next change."""
-        is_settled = self.settled_ms is not None and entry.changed_ms < self.settled_ms
-        if not (is_settled and entry.version):
-            return None
-        return _digested(place.manifest_sha256.hex(), entry.version)
+        version = entry.settled_version(self.now_ms)
+        return _digested(place.manifest_sha256.hex(), version) if version else None
 
 
 @dataclass(frozen=True, slots=True)

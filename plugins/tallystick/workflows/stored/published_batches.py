@@ -5,8 +5,8 @@ Storage is listed first and the ledger asked afterwards: it knows of each batch 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath
@@ -21,9 +21,6 @@ from tallystick.workflows.stored.stray_rows import is_news_to_ledger
 
 _LEVELS = ("gen=", "dt=", "hour=", "batch=")
 _HOURS: Final = 2
-# A batch may come into an hour while another hour is listed, and a NameNode that takes over has
-# another clock: what changed this shortly before the newest change seen is listed again.
-_LISTED_AGAIN_MS: Final = 3_600_000
 
 
 def feed_roots(services: Services, more: Collection[str] = ()) -> tuple[str, ...]:
@@ -78,24 +75,21 @@ def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -
     """
     behind: list[BatchPath] = []
     bare: list[BatchPath] = []
-    looks: dict[str, int] = {}
     with at(services, "plan"):
+        compared = services.ledger.compared_hours(services.feed_name)
+        hours = _Hours(compared, services.store.clock_ms())
         for root in feed_roots(services):
-            listing = _Listing(services.ledger.newest_look(services.feed_name, root))
-            paths = list(batch_paths(services, root, listing))
-            unknown = _unknown(services, paths)
+            unknown = _unknown(services, list(batch_paths(services, root, hours)))
             behind += unknown.told
             bare += unknown.bare
-            if listing.newest_ms is not None:
-                looks[root] = listing.newest_ms
         if behind or bare:
             told, untold = (_as_listed(services, paths) for paths in (behind, bare))
             if not is_dry_run:
                 found = ledger_behind(services.feed_name, services.topic, told, untold)
                 services.ledger.record_findings(services.feed_name, found)
             raise LedgerBehind(services.feed_name, [*told, *untold])
-        for root, newest_ms in looks.items() if not is_dry_run else ():
-            services.ledger.note_look(services.feed_name, root, newest_ms)
+        if hours.listed and not is_dry_run:
+            services.ledger.note_hours(services.feed_name, hours.listed)
 
 
 def _as_listed(services: Services, paths: Iterable[BatchPath]) -> UnknownDirectories:
@@ -112,24 +106,28 @@ def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind 
 
 
 @dataclass(slots=True)
-class _Listing:
-    """What a listing may pass, and how far it came."""
+class _Hours:
+    """The hours' directories, as a listing of their days shows them."""
 
-    since_ms: int | None = None
-    """The newest change that was compared before; None lists everything."""
-    newest_ms: int | None = None
+    compared: Mapping[str, str]
+    """The versions in which they were compared before, by path."""
+    now_ms: int | None
+    """By the file system's clock; None if it tells none."""
+    listed: dict[str, str] = field(default_factory=dict)
+    """The versions of those that are compared now, where the next change will show."""
 
-    def is_due(self, hour: StoredEntry) -> bool:
+    def is_due(self, path: str, hour: StoredEntry) -> bool:
         """True for an hour's directory in which something may have changed."""
-        self.newest_ms = max(self.newest_ms or 0, hour.changed_ms)
-        return self.since_ms is None or hour.changed_ms > self.since_ms - _LISTED_AGAIN_MS
+        version = hour.settled_version(self.now_ms)
+        if version and self.compared.get(path) == version:
+            return False
+        if version:
+            self.listed[path] = version
+        return True
 
 
-def batch_paths(
-    services: Services, root: str, listing: _Listing | None = None
-) -> Iterator[BatchPath]:
+def batch_paths(services: Services, root: str, hours: _Hours | None = None) -> Iterator[BatchPath]:
     """Every directory of the feed below the root that bears a batch's name."""
-    listing = listing or _Listing()
     waiting = [(f"{root}/{services.feed_name}", 0)]
     while waiting:
         directory, level = waiting.pop()
@@ -140,10 +138,11 @@ def batch_paths(
                 continue
         else:
             waiting += [
-                (f"{directory}/{each.name}", level + 1)
+                (path, level + 1)
                 for each in _directories(services, directory)
                 if each.name.startswith(_LEVELS[level])
-                and (level != _HOURS or listing.is_due(each))
+                and (path := f"{directory}/{each.name}")
+                and (level != _HOURS or hours is None or hours.is_due(path, each))
             ]
 
 

@@ -1,5 +1,5 @@
-"""Which files under the readers' paths no committed batch owns, and what each of them is: a
-committed file that was moved, a batch that the ledger has forgotten, or a stray.
+"""Which files under the readers' paths no committed batch owns, and what each of them is: of a
+batch that the ledger has forgotten, or a stray.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import OtherFeeds, is_below, other_feeds_among
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.readers_tree import Tree, asking, listed_files, listed_tree
-from tallystick.workflows.stored.stray_rows import IsKept, stray_at, why_not_file
+from tallystick.workflows.stored.stray_rows import IsKept, stray_at
 
 
 @dataclass(frozen=True, slots=True)
 class StraysLook:
     """What lies under the readers' paths beside the committed files."""
 
-    elsewhere: Mapping[CommittedFile, str]
-    """Where missing committed files lie."""
     strays: Sequence[StrayFile]
     behind: UnknownDirectories
     """Directories of batches that the ledger does not know, with a manifest."""
@@ -35,19 +33,27 @@ class StraysLook:
     others: OtherFeeds
     refused: Mapping[str, str]
     """Where files are kept that were quarantined, and that could not be listed, with the reason."""
-    unread_candidates: Sequence[str]
-    """What has the length of a missing file, and could not be asked if it is that file."""
+    quarantined: Sequence[str]
+    """Files in quarantine that are as long as a missing one: moved there before it was missed."""
 
     @property
-    def unasked(self) -> list[str]:
-        """The paths at which missing rows may lie, for all that is known."""
-        unread = [each.path for each in self.strays if each.held is None and each.trouble]
-        return [*self.refused, *self.unread_candidates, *unread]
+    def unexplained(self) -> list[str]:
+        """The files of which a missing one's rows may be the only copy: all strays, but for those
+        whose every row a committed file in its place holds, too.
+        """
+        strays = [each.path for each in self.strays if each.may_be_only_copy and not each.trouble]
+        return [*strays, *self.quarantined]
+
+    @property
+    def unread(self) -> list[str]:
+        """The paths of which nobody could tell."""
+        return [*self.refused, *(each.path for each in self.strays if each.trouble)]
 
     @property
     def told(self) -> list[StrayFile]:
-        """The strays that are none of a bare directory."""
-        return [each for each in self.strays if directory_of(each.path) not in self.bare]
+        """The strays that are none of a directory that the ledger does not know."""
+        unknown = self.bare.keys() | self.behind.keys()
+        return [each for each in self.strays if directory_of(each.path) not in unknown]
 
 
 @dataclass(slots=True)
@@ -62,37 +68,29 @@ class _Places:
     others: OtherFeeds = field(default_factory=OtherFeeds)
 
 
-@dataclass(slots=True)
-class _Elsewhere:
-    """Where missing files were looked for."""
-
-    found: dict[CommittedFile, str] = field(default_factory=dict)
-    unasked: dict[str, str] = field(default_factory=dict)
-    """What may be one of them, each with the reason why nobody can tell."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
 def look_at_strays(
     services: Services,
     places: Sequence[BatchPlace],
     directories: Sequence[CommittedDirectory],
     tree: Tree,
-    missing: Mapping[CommittedFile, FileState],
+    missing: Collection[FileState],
     is_kept: IsKept | None = None,
 ) -> StraysLook:
-    """What each file is that no committed batch owns; `missing` are looked for among them.
+    """What each file is that no committed batch owns; `missing` are looked for in quarantine, too.
 
     `places` are of all committed batches, `directories` of those in the tree. Raises
     StorageUnavailable.
     """
     shown = {each.batch_id for each in places if each.is_published}
     found = _places(services, shown, directories, tree)
-    elsewhere = _elsewhere(services, missing, found.files)
-    moved = set(elsewhere.found.values())
+    quarantined, refused = _quarantined(services, missing) if missing else ([], {})
     strays = [
-        _stray(services, path, each, elsewhere.unasked.get(path), is_kept)
+        replace(
+            stray_at(services, path, is_kept),
+            length_bytes=each.length_bytes,
+            changed_ms=each.changed_ms,
+        )
         for path, each in found.files.items()
-        if path not in moved
     ]
     bare = {
         directory
@@ -100,29 +98,12 @@ def look_at_strays(
         if (directory := directory_of(each.path)) in found.unknown and each.is_news_to_ledger
     }
     return StraysLook(
-        elsewhere.found,
         strays,
         {each: listed_files(tree.entries[each]) for each in found.behind},
         {each: listed_files(tree.entries[each]) for each in sorted(bare)},
         found.others,
-        elsewhere.refused,
-        sorted(elsewhere.unasked),
-    )
-
-
-def _stray(
-    services: Services,
-    path: str,
-    entry: StoredEntry,
-    trouble: str | None,
-    is_kept: IsKept | None,
-) -> StrayFile:
-    found = stray_at(services, path, is_kept)
-    return replace(
-        found,
-        trouble=found.trouble or trouble,
-        length_bytes=entry.length_bytes,
-        changed_ms=entry.changed_ms,
+        refused,
+        quarantined,
     )
 
 
@@ -147,10 +128,11 @@ def _places(
             continue
         known = _names_in_ledger(services, directory, shown)
         if known is None and _batch_of(directory):
+            # Its files are compared, too: readers read them, and a manifest is no proof.
             if _has_manifest(entries):
                 places.behind.append(directory)
-                continue
-            places.unknown.add(directory)
+            else:
+                places.unknown.add(directory)
         for name, each in files.items():
             if name not in (known or ()):
                 places.files[f"{directory}/{name}"] = each
@@ -192,49 +174,17 @@ def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
     return any(each.name == MANIFEST_NAME for each in entries)
 
 
-def _elsewhere(
-    services: Services, missing: Mapping[CommittedFile, FileState], files: Mapping[str, StoredEntry]
-) -> _Elsewhere:
-    """Where the missing files lie: under the readers' paths, or quarantined before it was known."""
-    elsewhere = _Elsewhere()
-    _look_among(services, missing, files, elsewhere)
-    left = {each: file for each, file in missing.items() if each not in elsewhere.found}
-    if left:
-        tops = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in feed_roots(services)]
-        with asking() as pool:
-            quarantined = listed_tree(services, tops, pool)
-        kept = {
-            f"{directory}/{each.name}": each
-            for directory, entries in sorted(quarantined.entries.items())
-            for each in entries
-            if not each.is_directory
-        }
-        _look_among(services, left, kept, elsewhere)
-        elsewhere.refused = quarantined.refused
-    return elsewhere
-
-
-def _look_among(
-    services: Services,
-    missing: Mapping[CommittedFile, FileState],
-    files: Mapping[str, StoredEntry],
-    elsewhere: _Elsewhere,
-) -> None:
-    """By length and checksum, whatever the name; under its own name first."""
-    by_length: dict[int, list[str]] = {}
-    for path, each in files.items():
-        by_length.setdefault(each.length_bytes, []).append(path)
-    for lost, file in sorted(missing.items(), key=lambda each: each[0]):
-        taken = elsewhere.found.values()
-        paths = [each for each in by_length.get(file.length_bytes, ()) if each not in taken]
-        for path in _own_name_first(paths, lost.name):
-            why_not = why_not_file(services, path, file)
-            if why_not is None:
-                elsewhere.found[lost] = path
-                break
-            if why_not:
-                elsewhere.unasked[path] = why_not
-
-
-def _own_name_first(paths: Iterable[str], name: str) -> list[str]:
-    return sorted(paths, key=lambda each: (each.rpartition("/")[2] != name, each))
+def _quarantined(
+    services: Services, missing: Collection[FileState]
+) -> tuple[list[str], Mapping[str, str]]:
+    """The quarantined files that are as long as a missing one; and what could not be listed."""
+    tops = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in feed_roots(services)]
+    with asking() as pool:
+        tree = listed_tree(services, tops, pool)
+    lengths = {each.length_bytes for each in missing}
+    return [
+        f"{directory}/{each.name}"
+        for directory, entries in tree.entries.items()
+        for each in entries
+        if not each.is_directory and each.length_bytes in lengths
+    ], tree.refused

@@ -75,24 +75,14 @@ def is_in_place(services: Services, batch: CommittedBatch, file: LandedFile) -> 
 
 def is_file(services: Services, path: str, file: FileState) -> bool:
     """True when this very file lies at the path; False where nobody can tell."""
-    return why_not_file(services, path, file) is None
-
-
-def why_not_file(services: Services, path: str, file: FileState) -> str | None:
-    """None when this very file lies at the path; empty when another one does, or none; else why
-    nobody can tell.
-    """
     try:
         found = services.store.status(path)
         if found is None or found.length_bytes != file.length_bytes:
-            return ""
+            return False
         told = found.checksum(services.store.checksum(path))
-        there = StoredFile.beside(file.length_bytes, told, file.checksum)
-        return None if there.checksum == file.checksum else there.trouble or ""
-    except FileMissing:
-        return ""
-    except (ManifestMismatch, StorageRefused) as error:
-        return error.sentence()
+        return StoredFile.beside(file.length_bytes, told, file.checksum).checksum == file.checksum
+    except (FileMissing, ManifestMismatch, StorageRefused):
+        return False
 
 
 def _read(services: Services, path: str) -> StrayFile:

@@ -31,8 +31,8 @@ CLAIMED = AtRisk(
 )
 RELEASED = replace(CLAIMED, state=RangeState.RELEASED)
 LOST = replace(CLAIMED, state=RangeState.LOST)
-FILES = DeadFiles(holds_rows=True, is_newest_whole=False, epochs={0: 3})
-WHOLE = replace(FILES, is_newest_whole=True)
+FILES = DeadFiles(holds_rows=True, is_whole=False, epochs={0: 3})
+WHOLE = replace(FILES, is_whole=True)
 READ_LATER = replace(FILES, epochs={0: 2})
 NOW = a_snapshot({0: bounds(10, 30, leader_epoch=3)})
 
@@ -42,7 +42,7 @@ FATES: list[tuple[str, DeadFiles, Sequence[AtRisk], BrokerSnapshot | None, bool,
     ("nothing was written", replace(FILES, holds_rows=False), [LOST], NOW, True, Fate.DELETED),
     ("the log has it as it was read", FILES, [CLAIMED], NOW, False, Fate.DELETED),
     ("the same, of a batch that is over", FILES, [RELEASED], NOW, True, Fate.DELETED),
-    ("the newest that ended well", WHOLE, [CLAIMED], NOW, False, Fate.KEPT),
+    ("one that ended well", WHOLE, [CLAIMED], NOW, False, Fate.KEPT),
     ("the same, of a batch that is over", WHOLE, [RELEASED], NOW, True, Fate.KEPT),
     ("the same, and it is lost", WHOLE, [LOST], NOW, True, Fate.QUARANTINED),
     ("another leader since", READ_LATER, [CLAIMED], NOW, False, Fate.KEPT),
@@ -143,7 +143,6 @@ def test_nothing_is_deleted_that_may_be_the_only_copy(
         (FILES, [CLAIMED], True),
         (replace(FILES, holds_rows=False), [CLAIMED], False),
         (WHOLE, [CLAIMED], False),
-        (replace(FILES, is_proven=True), [CLAIMED], False),
         (FILES, [LOST], False),
     ],
 )

@@ -13,7 +13,6 @@ import pytest
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.repair.finishing import Adopt, WriteManifest
-from tallystick.domain.repair.moving_back import MoveBack
 from tallystick.domain.repair.new_generation import NewGeneration
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.repair.quarantining import Quarantine
@@ -32,7 +31,6 @@ from tests.support.repair_facts import (
     CHANGED,
     CUT,
     DIFFERS,
-    ELSEWHERE,
     FIRST,
     MANIFEST_GONE,
     MISSING,
@@ -112,39 +110,33 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
         ),
         pytest.param(
             MISSING,
-            ELSEWHERE | NAMED,
-            RepairPlan(move_back=(MoveBack(FIRST, "/elsewhere/first", "/data/first", 1),)),
-            id="6 named, lies elsewhere",
-        ),
-        pytest.param(
-            MISSING,
-            {"perhaps_at": {FIRST: PATH}} | NAMED,
+            {"unexplained": [PATH]} | NAMED,
             landed_again(0, 5),
-            id="6 perhaps in a stray, all in the log, and named",
+            id="2 something is unexplained, all is in the log, and named",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED,
             RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 2, 2, 1),)),
-            id="7 named: from the log start, where nobody knows better",
+            id="6 named: from the log start, where nobody knows better",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 6, 2, 1),)),
-            id="7 named: from where it was cut",
+            id="6 named: from where it was cut",
         ),
         pytest.param(
             replace(CUT, from_offset=5),
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 5, 2, 1),)),
-            id="7 named: from where the finding tells of",
+            id="6 named: from where the finding tells of",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 4) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 4, 2, 1),)),
-            id="7 named: never beyond the log's end",
+            id="6 named: never beyond the log's end",
         ),
         pytest.param(
             replace(CUT, from_offset=11),
@@ -152,7 +144,7 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
             RepairPlan(
                 new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 10, 12, 1),)
             ),
-            id="7 named: never beyond the frontier",
+            id="6 named: never beyond the frontier",
         ),
     ],
 )
@@ -268,44 +260,40 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
             "is closed",
             id="5 named, and of another generation",
         ),
-        pytest.param(MISSING, ELSEWHERE, "is this file, by length and checksum", id="6 not named"),
         pytest.param(
-            CHANGED, ELSEWHERE | NAMED, "name the number of its finding A8", id="6 named by C1"
+            MISSING,
+            {"unexplained": [PATH]} | log(3, 20),
+            f"{PATH} is unexplained or unread, and may hold rows of this file",
+            id="2 something is unexplained, half expired",
         ),
         pytest.param(
             MISSING,
-            {"perhaps_at": {FIRST: PATH}} | log(3, 20),
-            f"{PATH} may hold rows of this file",
-            id="6 perhaps in a stray, half expired",
+            {"unexplained": [PATH]} | log(9, 20) | NAMED,
+            f"Look at {PATH} first.",
+            id="2 something is unexplained, expired, even if named",
         ),
+        pytest.param(CUT, accounts(STOPPED), "on your word only", id="6 not named"),
+        pytest.param(CUT, NAMED, "has not stopped", id="6 named, and open"),
         pytest.param(
-            MISSING,
-            {"perhaps_at": {FIRST: PATH}} | log(9, 20) | NAMED,
-            f"{PATH} may hold rows of this file",
-            id="6 perhaps in a stray, expired, even if named",
-        ),
-        pytest.param(CUT, accounts(STOPPED), "on your word only", id="7 not named"),
-        pytest.param(CUT, NAMED, "has not stopped", id="7 named, and open"),
-        pytest.param(
-            CUT, accounts(STOPPED) | log() | NAMED, "says nothing of it", id="7 no leader"
+            CUT, accounts(STOPPED) | log() | NAMED, "says nothing of it", id="6 no leader"
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(0, 20, topic_id="another") | NAMED,
             "was re-created since",
-            id="7 named, and re-created",
+            id="6 named, and re-created",
         ),
         pytest.param(
             CUT,
             accounts(replace(STOPPED, ordinal=2)) | NAMED,
             "is closed already",
-            id="7 named, and of another generation",
+            id="6 named, and of another generation",
         ),
         pytest.param(
             replace(CUT, verdict=Verdict.UNKNOWN),
             accounts(STOPPED) | NAMED,
             "Do as the runbook says.",
-            id="7 named, and not proven",
+            id="6 named, and not proven",
         ),
     ],
 )

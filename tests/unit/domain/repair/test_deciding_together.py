@@ -33,7 +33,6 @@ from tests.support.repair_facts import (
     CHANGED,
     CUT,
     DIFFERS,
-    ELSEWHERE,
     FIRST,
     MANIFEST,
     MANIFEST_GONE,
@@ -159,14 +158,13 @@ class TestFilesThatShareOffsets:
 def test_every_finding_is_in_the_plan_exactly_once() -> None:
     findings = [MISSING, CHANGED, DIFFERS, SILENT, OF_ROWS, STRAY, BARE, BESIDE, MANIFEST_GONE]
     findings += [NOT_FINISHED, NOT_READ, CUT]
-    for changes in ({}, NAMED, log(), log(9, 20), accounts(STOPPED) | NAMED, ELSEWHERE):
+    for changes in ({}, NAMED, log(), log(9, 20), accounts(STOPPED) | NAMED):
         found = plan(*findings, **changes)
         numbers = [number for each in found.land_again for number in each.finding_ids]
         numbers += [
             each.finding_id
             for part in (
                 found.quarantined,
-                found.move_back,
                 found.end_with_strays,
                 found.write_manifests,
                 found.new_generations,

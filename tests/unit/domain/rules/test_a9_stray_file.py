@@ -11,7 +11,6 @@ from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_in_strays
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding, FindingCode
@@ -94,31 +93,6 @@ def test_a_stray_that_could_not_be_asked_is_unknown_and_stays_what_it_was() -> N
 def missing() -> Finding:
     (found,) = missing_or_changed(MANIFEST, "/d", dict[str, StoredFile]())
     return found
-
-
-@pytest.mark.parametrize(
-    ("stray", "verdict"),
-    [
-        pytest.param(StrayFile(PATH, {0: OffsetRuns.of([(9, 12)])}), Verdict.UNKNOWN, id="one row"),
-        pytest.param(StrayFile("/above", {0: TEN}), Verdict.UNKNOWN, id="above the generations"),
-        pytest.param(
-            StrayFile(PATH.replace("gen=1", "gen=2"), {0: TEN}),
-            Verdict.PROVEN_LOSS,
-            id="another log",
-        ),
-        pytest.param(StrayFile(PATH, {1: TEN}), Verdict.PROVEN_LOSS, id="another partition"),
-        pytest.param(
-            StrayFile(PATH, {0: OffsetRuns.of([(10, 12)])}), Verdict.PROVEN_LOSS, id="other rows"
-        ),
-        pytest.param(StrayFile(PATH, None), Verdict.PROVEN_LOSS, id="nobody knows what"),
-    ],
-)
-def test_rows_that_a_stray_holds_are_not_proven_to_be_lost(
-    stray: StrayFile, verdict: Verdict
-) -> None:
-    [found] = perhaps_in_strays([missing()], [stray])
-    assert found.verdict is verdict
-    assert found.key == missing().key
 
 
 def test_the_runs_that_a_stray_doubles_are_counted_in_full_and_named_up_to_a_hundred() -> None:

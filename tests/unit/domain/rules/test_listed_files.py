@@ -10,7 +10,7 @@ from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.stored_file import (
     StoredFile,
 )
-from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_unasked
+from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.listed_files import missing_or_changed
 from tallystick.domain.rules.waivers import as_far_as_asked
@@ -130,28 +130,25 @@ def test_what_could_not_be_asked_is_as_on_record_while_all_else_is() -> None:
     assert as_far_as_asked(changed(899, None), []) == changed(899, None)
 
 
-@pytest.mark.parametrize(
-    ("path", "is_unknown"),
-    [
-        ("/data/orders/gen=1/dt=2026-11-01", True),
-        ("/data/orders/gen=1", True),
-        ("/data/orders", True),
-        ("/data/_quarantine/orders/strays", True),
-        ("/data/orders/gen=2/dt=2026-11-01", False),
-        ("/data/orders/gen=10", False),
-    ],
-)
-def test_rows_that_may_lie_where_nobody_could_ask_are_unknown(path: str, is_unknown: bool) -> None:
+def test_rows_are_not_lost_while_anything_is_unread_and_stay_so_if_they_were() -> None:
     [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
-    [found] = perhaps_unasked([lost], [path])
-    assert (found.verdict is Verdict.UNKNOWN) is is_unknown
+    [found] = in_doubt([lost], (), ["/data/orders/gen=2"])
+    assert found.verdict is Verdict.UNKNOWN
+    assert "/data/orders/gen=2 is unexplained or unread" in found.cause
     assert as_far_as_asked(found, [lost]) == lost, "it was lost before, and is so still"
 
 
-def test_a_missing_file_that_lies_elsewhere_is_no_loss() -> None:
-    stored = {"one.parquet": AS_COMMITTED["one.parquet"]}
-    [found] = missing_or_changed(MANIFEST, "/d", stored, {"two.parquet": "/e/two.parquet"})
+def test_rows_are_not_lost_while_anything_is_unexplained_whatever_was_known() -> None:
+    [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
+    [found] = in_doubt([lost], ["/s/two", "/s/one"], ["/a"])
+    assert (found.verdict, found.evidence["unexplained"]) == (Verdict.UNKNOWN, "/s/one")
+    assert as_far_as_asked(found, [lost]) == found
 
-    assert (found.code, found.verdict) == (FindingCode.COMMITTED_FILE_MISSING, Verdict.UNKNOWN)
-    assert found.evidence["lies_at"] == "/e/two.parquet"
-    assert "hdfs dfs -mv /e/two.parquet /d/two.parquet" in found.next_step
+
+def test_only_missing_files_of_a_listing_are_in_doubt() -> None:
+    [changed] = missing_or_changed(
+        MANIFEST, "/d", AS_COMMITTED | {"two.parquet": StoredFile(1, None)}
+    )
+    [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
+    assert in_doubt([changed], ["/s"], ["/a"]) == [changed]
+    assert in_doubt([lost], (), ()) == [lost]

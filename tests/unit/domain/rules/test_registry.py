@@ -28,7 +28,7 @@ from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import Difference, SeenRecord, SliceRead
 from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
 from tallystick.domain.rules.a7_short_read import short_read
-from tallystick.domain.rules.a8_perhaps_elsewhere import perhaps_forgotten, perhaps_unasked
+from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind, perhaps_landed
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
@@ -131,8 +131,8 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A8": [
         lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
         *missing_or_changed(MANIFEST, "/d", {}),
-        *perhaps_forgotten(missing_or_changed(MANIFEST, "/d", {}), [MANIFEST.plan]),
-        *perhaps_unasked(missing_or_changed(MANIFEST, "/d", {}), ["/e"]),
+        *in_doubt(missing_or_changed(MANIFEST, "/d", {}), ["/s"], ["/e"]),
+        *in_doubt(missing_or_changed(MANIFEST, "/d", {}), (), ["/e"]),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, missing=RUNS),))),
     ],
     "A9": stray_files(

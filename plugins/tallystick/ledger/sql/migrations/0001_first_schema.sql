@@ -1551,14 +1551,14 @@ COMMENT ON FUNCTION guard_thinned_reports() IS
 CREATE TRIGGER report_thinned AFTER DELETE ON report REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION guard_thinned_reports();
 
-CREATE TABLE storage_look (
-  feed       text NOT NULL REFERENCES feed,
-  root       text NOT NULL CHECK (root ~ '^/'),
-  changed_ms bigint NOT NULL CHECK (changed_ms >= 0),
-  PRIMARY KEY (feed, root)
+CREATE TABLE hour_look (
+  feed    text NOT NULL REFERENCES feed,
+  path    text NOT NULL CHECK (path ~ '^/'),
+  version text NOT NULL CHECK (version <> ''),
+  PRIMARY KEY (feed, path)
 ) WITH (fillfactor = 70);
-COMMENT ON TABLE storage_look IS
-  'Newest change of a readers'' directory that was compared with this ledger, by the NameNode''s clock.';
+COMMENT ON TABLE hour_look IS
+  'Hours'' directories whose batches were compared with this ledger; each is passed while it is shown the same.';
 
 CREATE TABLE directory_look (
   batch_id    text PRIMARY KEY REFERENCES batch,
