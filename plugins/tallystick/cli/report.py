@@ -87,7 +87,7 @@ def report(
 def complete(
     context: typer.Context, feed: FeedArgument, at: AtOption = None, as_json: JsonOption = False
 ) -> None:
-    """Say if all that was appended before T is proven. Exit 0 yes, 1 no, 3 could not tell."""
+    """Say if all that was readable before T is proven. Exit 0 yes, 1 no, 3 could not tell."""
     deliver(lambda: _completed(stage_of(context), feed, instant_of("--at", at)), as_json=as_json)
 
 
@@ -176,9 +176,9 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
     """If everything up to the instant is proven, and what is not."""
     at = to_second(document.at) if document.at else "any instant"
     said = {
-        "proven": f"Everything that was appended before {at} is {_landed_words(document)}.",
-        "not proven": f"Not everything that was appended before {at} is proven to be landed.",
-        "unknown": f"It is unknown if everything that was appended before {at} is landed.",
+        "proven": f"Everything that was readable before {at} is {_landed_words(document)}.",
+        "not proven": f"Not everything that was readable before {at} is proven to be landed.",
+        "unknown": f"It is unknown if everything that was readable before {at} is landed.",
     }[document.proof]
     up_to = document.complete_up_to
     end = document.complete_window_end

@@ -32,7 +32,7 @@ class Answer:
 
 
 def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
-    """If all that was appended before the instant is proven; raises what the ledger raises."""
+    """If all that was readable before the instant is proven; raises what the ledger raises."""
     # The workflow's libraries take a while, which a DAG file must not wait for.
     from tallystick.domain.report.completeness import Proof
     from tallystick.domain.report.held_back import held_back_by

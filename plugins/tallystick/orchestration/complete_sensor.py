@@ -1,4 +1,4 @@
-"""The sensor that waits for proof: until all that was appended before an instant is landed."""
+"""The sensor that waits for proof: until all that was readable before an instant is landed."""
 
 from __future__ import annotations
 

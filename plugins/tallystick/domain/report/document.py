@@ -140,7 +140,7 @@ class ReportDocument:
     taken_at: datetime
     verdict: Verdict
     complete_up_to: datetime | None
-    """Everything appended before this instant is proven to be landed, once."""
+    """Everything readable before this instant is proven to be landed, once."""
     complete_window_end: datetime | None
     """The newest end of a window at or before it."""
     held_back_by: tuple[str, ...]

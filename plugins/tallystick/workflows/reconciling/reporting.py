@@ -19,6 +19,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
     Completeness,
     Look,
+    Proof,
     completeness_of,
     would_hold_back,
 )
@@ -211,20 +212,26 @@ def _completeness(
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
 ) -> FeedCompleteness:
-    proven = completeness_of(generations, findings, _newest_looks(ledger, feed))
-    up_to = proven.up_to
+    places = ledger.look_places(feed)
+    proven = completeness_of(
+        generations,
+        findings,
+        _looks(ledger, places[: -MOST_LOOKS - 1 : -1]),
+        first_look_at=places[0].looked_at if places else None,
+    )
+    end = ledger.newest_window_end(feed, proven.up_to) if proven.up_to else None
     return FeedCompleteness(
         proven,
-        ledger.newest_window_end(feed, up_to) if up_to else None,
+        end if end and proven.proof_of(end) is Proof.PROVEN else None,
         {key: each.finding_id for key, each in stored.items()},
     )
 
 
-def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
-    """The looks that began last, newest first; fetched as they are needed."""
-    newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
-    for begin in range(0, len(newest), _LOOKS_AT_ONCE):
-        yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
+def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:
+    """The looks in this order; fetched as they are needed."""
+    for begin in range(0, len(places), _LOOKS_AT_ONCE):
+        some = places[begin : begin + _LOOKS_AT_ONCE]
+        yield from ledger.looks([each.snapshot_id for each in some])
 
 
 def _finding_parts(
