@@ -1,4 +1,4 @@
-"""The sensor that waits for proof: until all that was appended before an instant is landed."""
+"""The sensor that waits for proof: until all that was readable before an instant is landed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         told = event or {"error": f"Feed {self.feed}: the trigger has said nothing."}
         if "error" in told:
             raise AirflowFailException(told["error"])
-        self.log.info("Feed %s is complete up to %s.", self.feed, told["complete_up_to"])
+        self.log.info("Feed %s: %s", self.feed, told["said"])
         return str(told["complete_up_to"])
 
     def _wait(self) -> NoReturn:

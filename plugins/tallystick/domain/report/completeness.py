@@ -1,9 +1,10 @@
-"""Complete up to when: the instant before which all that was appended is proven to be landed.
+"""Complete up to when: the instant before which all that was readable is proven to be landed.
 
-A look is a broker snapshot on record. Everything appended to a log before it was taken lies below
-the highest high watermark that it or an earlier look showed: its own, unless the log was cut. So a
-partition is complete up to a look when none of these is above the clean prefix of its log. Event
-times play no part: they are labels, and they lie.
+A look is a broker snapshot on record. Everything that could be read before it was taken lies below
+the highest high watermark that it or an earlier look showed: its own, unless the log was cut, or
+its leader lags. So a partition is complete up to a look when none of these is above the clean
+prefix of its log. What replicas lacked then was not readable: nothing is said of it. Event times
+play no part: they are labels, and they lie.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins.
 2. A failing finding without an interval leaves nothing of its log clean, one without a partition
@@ -15,17 +16,24 @@ times play no part: they are labels, and they lie.
    a clock ahead of the ledger's: nobody knows which of both is right.
 6. A stopped log is clean up to its cut at most, even if two people have accepted what was cut: what
    it has held since is landed by nobody.
+7. That something was not seen is no proof that it was not there: a look that does not list a
+   partition proves nothing of it, unless it is of another topic, and the partition's logs are over.
+8. A proof has a beginning. Where a log begins above offset 0, what was readable before the feed's
+   first look may lie below that: unknown.
+9. A witness that is overdue is a silent one: a look proves nothing that is newer than storage's
+   silence, or than its last answer by two days.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.n3_unfinished_batch import is_of_manifest
 from tallystick.domain.rules.rule import Trait
@@ -33,6 +41,9 @@ from tallystick.domain.verdicts import Verdict
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
+
+# Reconciles ask it each day; one may fail.
+_STORAGE_IS_DUE: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,21 @@ def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
     )
 
 
+def doubt_of_storage(
+    looked_at: datetime, storage: LastHeard, first_look_at: datetime
+) -> str | None:
+    """Why a look proves nothing that nobody has compared with storage; None for any other.
+
+    Each commit has read its own files back, so the feed's first look is as good as an answer.
+    """
+    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + _STORAGE_IS_DUE
+    if since and looked_at > since:
+        return f"the look proves nothing, for storage is silent since {since:%Y-%m-%d %H:%M} UTC."
+    if looked_at > overdue:
+        return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class CleanPrefix:
     """How much of one log is in order: everything below `until_offset`."""
@@ -76,6 +102,13 @@ class CleanPrefix:
     """What ends it; None when it only has not been landed further."""
     worst: Finding | None = None
     """The worst of what holds the log back: `blocked_by`, or a worse one behind it."""
+    seen_until: int = 0
+    """How far any look has seen the log reach (excluded)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True when all that any look has seen of the log is clean."""
+        return self.until_offset is not None and self.until_offset >= self.seen_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +143,8 @@ class Completeness:
     newest_look_at: datetime | None = None
     blocked_by: Finding | None = None
     """A failing finding that names no partition."""
+    began_at: datetime | None = None
+    """When the feed's first look was; None where all of its logs begin with their first offset."""
 
     @property
     def up_to(self) -> datetime | None:
@@ -120,10 +155,12 @@ class Completeness:
         return min(instants)
 
     def proof_of(self, instant: datetime) -> Proof:
-        """If everything that was appended before the instant is proven to be landed."""
+        """If everything that was readable before the instant is proven to be landed."""
+        if self.began_at is not None and instant < self.began_at:
+            return Proof.UNKNOWN
         if self.up_to is not None and instant <= self.up_to:
             return Proof.PROVEN
-        # Appended before a look that is not later than the instant, and not clean.
+        # Readable before a look that is not later than the instant, and not clean.
         short = any(
             each.short_at is not None
             and each.short_at <= instant
@@ -195,9 +232,10 @@ def _prefixes_of(
             continue
         ordinals = {each.ordinal for each in lives}
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
-        prefix = found[topic_id] = _prefix(lives[-1], mine)
-        seen_until = max(each.last_seen_until for each in lives)
-        if prefix.until_offset is None or prefix.until_offset < seen_until:
+        prefix = found[topic_id] = replace(
+            _prefix(lives[-1], mine), seen_until=max(each.last_seen_until for each in lives)
+        )
+        if not prefix.is_whole:
             broken = prefix
     return found
 
@@ -219,8 +257,6 @@ class _Search:
     """One partition, while looks are read from the newest to the oldest."""
 
     logs: Mapping[str, CleanPrefix]
-    may_be_cut: bool = False
-    """True where an earlier look may have shown more of the same log: all are read then."""
     up_to: datetime | None = None
     short_at: datetime | None = None
     blocked_by: Finding | None = None
@@ -229,8 +265,6 @@ class _Search:
     is_over: bool = False
     """True when the partition has no log any more, and all that its logs ever showed is clean."""
     was_shown: bool = False
-    absent_at: datetime | None = None
-    """The newest look before all that showed it: it seems not to have existed yet."""
 
     def is_proven_without(self, look: Look) -> bool:
         """True when a look that does not show the partition is the answer."""
@@ -239,17 +273,18 @@ class _Search:
         elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
             self.up_to = look.looked_at
             return True
-        elif self.was_shown and self.absent_at is None:
-            self.absent_at = look.looked_at
         return False
 
     def is_proven_by(self, look: Look, high_watermark: int) -> bool:
-        """True when this look is the answer; else it is noted that it showed more."""
+        """True when this look is the answer; else what it showed is noted.
+
+        Where a look has seen more than is clean, an earlier one may have: all are read then.
+        """
         self.was_shown = True
         prefix = self.logs.get(look.topic_id, _UNPLANNED if self.logs else _NOTHING_READ)
         if prefix.until_offset is None or high_watermark > prefix.until_offset:
-            # What was appended before it was appended before every newer look, too.
-            self.up_to, self.absent_at = None, None
+            # What was readable before it was so before every newer look, too.
+            self.up_to = None
             if prefix is _UNPLANNED and high_watermark == 0:
                 self.doubt = self.doubt or look.doubt or _ANOTHER_LOG
             else:
@@ -260,7 +295,7 @@ class _Search:
             self.doubt = self.doubt or look.doubt
             return False
         self.up_to = self.up_to or look.looked_at
-        return not self.may_be_cut
+        return prefix.is_whole
 
 
 # A log that no plan has looked at: only one that never held a record is complete, and only where
@@ -296,23 +331,17 @@ def completeness_of(
     generations: Mapping[int, Sequence[GenerationAccount]],
     findings: Sequence[Finding],
     looks: Iterable[Look],
+    first_look_at: datetime | None = None,
 ) -> Completeness:
     """What the looks prove, those first that began last; they are read no further than needed.
 
-    `generations` are all lives of each partition, oldest first. A partition that looks show, and
-    none before a certain one, did not exist then, unless it had no leader: nothing of it is
-    missing. One that a later life of the topic lacks is complete if all of its logs are.
+    `generations` are all lives of each partition, oldest first.
     """
     logs = clean_prefixes(generations, findings)
-    cut = {each.partition for each in findings if each.rule.has(Trait.CUT)}
     searches = _Searches(
         logs,
         {
-            partition: _Search(
-                prefixes,
-                may_be_cut=partition in cut or _was_cut(generations[partition]),
-                is_over=_is_over(generations[partition], prefixes),
-            )
+            partition: _Search(prefixes, is_over=_is_over(generations[partition], prefixes))
             for partition, prefixes in logs.items()
         },
     )
@@ -322,9 +351,9 @@ def completeness_of(
         searches.look(look)
         if not searches.waiting:
             break
-    for partition, search in searches.waiting.items():
-        search.up_to = search.up_to or search.absent_at
-        if search.short_at is None and _has_shown_more(logs, generations.get(partition, ())):
+    for search in searches.waiting.values():
+        # An earlier look than all that were read showed more.
+        if search.short_at is None and not _are_whole(search.logs):
             search.up_to = None
     everything = {**searches.waiting, **searches.done}
     wide = [each for each in findings if each.partition is None and not is_of_manifest(each)]
@@ -337,34 +366,19 @@ def completeness_of(
         ),
         newest_look_at=newest,
         blocked_by=_worst_failing(wide),
+        began_at=first_look_at
+        if any(accounts[0].first_offset for accounts in generations.values())
+        else None,
     )
 
 
-def _is_over(accounts: Sequence[GenerationAccount], prefixes: Mapping[str, CleanPrefix]) -> bool:
+def _is_over(accounts: Sequence[GenerationAccount], logs: Mapping[str, CleanPrefix]) -> bool:
     """True when the newest log is gone, and every log clean up to where it was seen to reach."""
-    return accounts[-1].state is GenerationState.CLOSED and all(
-        (until := prefixes[each.topic_id].until_offset) is not None
-        and until >= each.last_seen_until
-        for each in accounts
-    )
+    return accounts[-1].state is GenerationState.CLOSED and _are_whole(logs)
 
 
-def _was_cut(accounts: Sequence[GenerationAccount]) -> bool:
-    """True when the partition has stopped, or one of its logs has a later life."""
-    topic_ids = {each.topic_id for each in accounts}
-    stopped = any(each.state is GenerationState.STOPPED for each in accounts)
-    return stopped or len(topic_ids) < len(accounts)
-
-
-def _has_shown_more(
-    logs: Mapping[int, Mapping[str, CleanPrefix]], accounts: Sequence[GenerationAccount]
-) -> bool:
-    """True for a stopped log of which an earlier look than all that were read showed more."""
-    if not accounts or accounts[-1].state is not GenerationState.STOPPED:
-        return False
-    newest = accounts[-1]
-    prefix = logs[newest.partition.partition][newest.topic_id]
-    return prefix.until_offset is None or prefix.until_offset < newest.last_seen_until
+def _are_whole(logs: Mapping[str, CleanPrefix]) -> bool:
+    return all(each.is_whole for each in logs.values())
 
 
 def _worst_failing(findings: Sequence[Finding]) -> Finding | None:

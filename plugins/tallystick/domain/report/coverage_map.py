@@ -70,7 +70,7 @@ def step_of(history: timedelta) -> timedelta:
 def borders_of(looks_at: Sequence[datetime], until: datetime) -> tuple[tuple[datetime, int], ...]:
     """Instants where columns begin or end, each with the index of the look that shows its offsets.
 
-    It is the oldest look at or after the instant, so that all that was appended before the instant
+    It is the oldest look at or after the instant, so that all that was readable before the instant
     is before the look. Of instants with one look between them and the next, the last is kept.
     `looks_at` ascends.
     """

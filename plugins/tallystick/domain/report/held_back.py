@@ -30,6 +30,11 @@ def held_back_by(
         key=lambda each: -each.worst.verdict.severity if each.worst else 0,
     )
     said = []
+    if proven.began_at is not None and instant < proven.began_at:
+        began = proven.began_at.isoformat(timespec="seconds")
+        said.append(
+            f"{topic}: what was readable before the feed began, at {began}, is not its own."
+        )
     for each in behind[:_MOST_NAMED]:
         if each.worst:
             said.append(_in_short(topic, each.partition, each.worst, numbers))

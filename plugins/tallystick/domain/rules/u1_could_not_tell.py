@@ -94,7 +94,14 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
 
 
 def could_not_tell(
-    feed: str, topic: str, *, what: str, reason: str, seen_at: datetime, remedy: str = ""
+    feed: str,
+    topic: str,
+    level: Level,
+    *,
+    what: str,
+    reason: str,
+    seen_at: datetime,
+    remedy: str = "",
 ) -> Finding:
     """A witness did not answer: everything it would have said is unknown.
 
@@ -103,7 +110,7 @@ def could_not_tell(
     return Finding(
         rule=U1,
         verdict=Verdict.UNKNOWN,
-        level=Level.L1,
+        level=level,
         feed=feed,
         topic=topic,
         cause=f"{what} could not be asked: {reason}",

@@ -19,7 +19,9 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
     Completeness,
     Look,
+    Proof,
     completeness_of,
+    doubt_of_storage,
     would_hold_back,
 )
 from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
@@ -33,7 +35,8 @@ from tallystick.domain.report.document import (
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.pages import perhaps_thinned
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.report.standing import Heard, LastHeard
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -66,8 +69,16 @@ class FeedCompleteness:
     """The newest end of a window at or before `proven.up_to`."""
     numbers: Mapping[tuple[object, ...], int]
     """Of the standing findings, by what they are about."""
+    heard: Heard
+    """When each witness answered last."""
     accepted: Sequence[StoredFinding] = ()
     """What would hold it back, had not two people accepted it; oldest first."""
+
+    @property
+    def storage_heard_at(self) -> datetime | None:
+        """When a reconcile heard storage last; None before the first."""
+        storage = self.heard.get(Level.L2)
+        return storage.heard_at if storage else None
 
 
 def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
@@ -81,7 +92,8 @@ def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     unseen = [each for each in ledger.waiting(feed) if each.state is BatchState.COMMITTED]
     left = unfinished_batches(feed, topic, unseen)
     findings += [each for each in left if each.key not in stored]
-    found = _completeness(ledger, feed, generations, findings, stored)
+    heard = ledger.last_heard(feed)
+    found = _completeness(ledger, feed, generations, findings, stored, heard)
     accepted = [
         each
         for each in standing
@@ -151,7 +163,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     ]
     # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
     told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
-    complete = _completeness(ledger, feed, generations, told, stored)
+    heard = _heard_now(ledger.last_heard(feed), reconciled)
+    complete = _completeness(ledger, feed, generations, told, stored, heard)
     places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
     borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
     edges = edges_of(borders, reconciled.taken_at)
@@ -179,6 +192,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
             reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
         ),
         levels=tuple(each.value for each in reconciled.levels),
+        deepest=reconciled.deepest.value,
+        silent=tuple(each.value for each in reconciled.silent),
         is_complete=reconciled.is_complete,
         unheard=tuple(unheard),
         findings=_finding_parts(findings, stored),
@@ -208,21 +223,50 @@ def _completeness(
     generations: Mapping[int, Sequence[GenerationAccount]],
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
+    heard: Heard,
 ) -> FeedCompleteness:
-    proven = completeness_of(generations, findings, _newest_looks(ledger, feed))
-    up_to = proven.up_to
+    places = ledger.look_places(feed)
+    looks = (
+        replace(each, doubt=each.doubt or _doubt_of(each, heard, places))
+        for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
+    )
+    proven = completeness_of(
+        generations,
+        findings,
+        looks,
+        first_look_at=places[0].looked_at if places else None,
+    )
+    end = ledger.newest_window_end(feed, proven.up_to) if proven.up_to else None
     return FeedCompleteness(
         proven,
-        ledger.newest_window_end(feed, up_to) if up_to else None,
+        end if end and proven.proof_of(end) is Proof.PROVEN else None,
         {key: each.finding_id for key, each in stored.items()},
+        heard,
     )
 
 
-def _newest_looks(ledger: Ledger, feed: FeedName) -> Iterator[Look]:
-    """The looks that began last, newest first; fetched as they are needed."""
-    newest = [each.snapshot_id for each in ledger.look_places(feed)][: -MOST_LOOKS - 1 : -1]
-    for begin in range(0, len(newest), _LOOKS_AT_ONCE):
-        yield from ledger.looks(newest[begin : begin + _LOOKS_AT_ONCE])
+def _heard_now(before: Heard, reconciled: ReconcileReport) -> Heard:
+    """When each witness answered last, with this reconcile, whose report is not stored yet."""
+    at, silent = reconciled.taken_at, reconciled.silent
+    return {
+        level: each
+        if level > reconciled.deepest
+        else replace(each, silent_since=each.silent_since or at)
+        if level in silent
+        else LastHeard(at, None)
+        for level, each in before.items()
+    }
+
+
+def _doubt_of(look: Look, heard: Heard, places: Sequence[LookPlace]) -> str | None:
+    return doubt_of_storage(look.looked_at, heard[Level.L2], places[0].looked_at)
+
+
+def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:
+    """The looks in this order; fetched as they are needed."""
+    for begin in range(0, len(places), _LOOKS_AT_ONCE):
+        some = places[begin : begin + _LOOKS_AT_ONCE]
+        yield from ledger.looks([each.snapshot_id for each in some])
 
 
 def _finding_parts(

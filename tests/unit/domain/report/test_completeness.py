@@ -15,6 +15,7 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.completeness import Completeness, Look, Proof, completeness_of
+from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.n3_unfinished_batch import (
     LostManifest,
@@ -123,7 +124,7 @@ def test_the_worst_finding_of_a_log_is_named_beside_the_one_that_ends_its_clean_
 
     [first, _] = found.partitions
     assert (first.blocked_by, first.worst) == (doubt, loss)
-    assert found.proof_of(minute(1)) is Proof.UNKNOWN, "the loss was appended later"
+    assert found.proof_of(minute(1)) is Proof.UNKNOWN, "the loss came later"
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -140,25 +141,20 @@ def test_a_feed_without_partitions_or_looks_is_not_complete() -> None:
     assert proven(an_account(frontier=30), looks=[]).up_to is None
 
 
-def test_a_partition_that_nobody_reads_holds_the_feed_back() -> None:
-    looks = [a_look(2, {0: 10, 1: 4}), a_look(1, {0: 10})]
+@pytest.mark.parametrize("landed", [[], [an_account(partition=1, frontier=4)]])
+@pytest.mark.parametrize("leaderless", [[], [1]])
+def test_a_look_that_does_not_list_a_partition_proves_nothing_of_it(
+    landed: list[GenerationAccount], leaderless: list[int]
+) -> None:
+    looks = [a_look(2, {0: 10, 1: 9}), a_look(1, {0: 10}, leaderless=leaderless)]
 
-    assert proven(an_account(frontier=10), looks=looks).up_to == minute(1)
+    assert proven(an_account(frontier=10), *landed, looks=looks).up_to is None
 
 
 def test_a_partition_that_was_never_written_holds_nothing_back() -> None:
     looks = [a_look(2, {0: 10, 1: 0})]
 
     assert proven(an_account(frontier=10), looks=looks).up_to == minute(2)
-
-
-def test_a_partition_that_could_not_be_asked_is_not_taken_for_one_that_was_not_there() -> None:
-    looks = [a_look(2, {0: 10, 1: 9}), a_look(1, {0: 10}, leaderless=[1])]
-    account = an_account(partition=1, frontier=4)
-
-    assert proven(an_account(frontier=10), account, looks=looks).up_to is None
-    looks[1] = a_look(1, {0: 10})
-    assert proven(an_account(frontier=10), account, looks=looks).up_to == minute(1)
 
 
 def test_a_partition_is_not_gone_because_one_look_missed_it() -> None:
@@ -229,13 +225,44 @@ def test_a_look_at_a_log_that_was_cut_proves_nothing_below_what_earlier_ones_sho
     why: str,
 ) -> None:
     looks = [a_look(len(marks) - at, {0: mark}) for at, mark in enumerate(marks)]
-    earlier = [an_account(frontier=15, last_seen_until=15, state=GenerationState.CLOSED)]
+    earlier = [an_account(frontier=15, last_seen_until=20, state=GenerationState.CLOSED)]
     newest = account if account is STOPPED else replace(account, ordinal=2, first_offset=12)
     found = completeness_of(
         lives(newest) if account is STOPPED else lives(*earlier, newest), findings, looks
     )
 
     assert found.up_to == (None if up_to is None else minute(up_to)), why
+
+
+@pytest.mark.parametrize(
+    ("marks", "up_to"),
+    [([9, 20, 9, 8], 2), ([25, 9, 20, 10], 1), ([9, 9], None), ([9, 20], None)],
+)
+def test_a_look_at_a_whole_log_whose_leader_lags_proves_nothing_beyond_what_earlier_ones_showed(
+    marks: list[int], up_to: int | None
+) -> None:
+    looks = [a_look(len(marks) - at, {0: mark}) for at, mark in enumerate(marks)]
+
+    found = proven(an_account(frontier=10, last_seen_until=max(*marks, 20)), looks=looks)
+
+    assert found.up_to == (None if up_to is None else minute(up_to))
+
+
+@pytest.mark.parametrize(
+    ("first_offset", "at", "proof"),
+    [(5, 0, Proof.UNKNOWN), (5, 1, Proof.PROVEN), (0, 0, Proof.PROVEN)],
+)
+def test_what_was_readable_before_the_feed_began_is_unknown_unless_logs_begin_at_0(
+    first_offset: int, at: int, proof: Proof
+) -> None:
+    account = an_account(frontier=10, first_offset=first_offset)
+    looks = [a_look(2, {0: 10}), a_look(1, {0: 8})]
+
+    found = completeness_of(lives(account), [], looks, first_look_at=minute(1))
+
+    assert (found.up_to, found.proof_of(minute(at))) == (minute(2), proof)
+    said = held_back_by(TOPIC, found, minute(at), {})
+    assert bool(said) is (proof is Proof.UNKNOWN)
 
 
 def test_a_look_with_a_doubt_proves_nothing_and_says_why() -> None:
@@ -382,7 +409,15 @@ def test_what_is_said_to_be_complete_is_complete_and_no_look_proves_more(world: 
         for partition, offset in world.lost.items()
         if offset is not None
     ]
-    accounts = [an_account(partition=p, frontier=f) for p, f in world.frontiers.items()]
+    last_look = max(world.looked_at, default=0)
+    accounts = [
+        an_account(
+            partition=p,
+            frontier=f,
+            last_seen_until=sum(1 for came in world.came_at[p] if came < last_look),
+        )
+        for p, f in world.frontiers.items()
+    ]
 
     found = completeness_of(lives(*accounts), findings, world.looks())
 
