@@ -29,7 +29,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import Tree
 
 # No listing shows that a block has lost its last copy. Kafka keeps records for seven days unless
-# told otherwise: what is found within one can be landed again.
+# told otherwise: what is found within one can be landed again. Where it was, the ledger counts so.
 _DUE_AFTER: Final = timedelta(days=1)
 # A change gives a directory the NameNode's time, but never an earlier one than it has. So its time
 # tells of the next change only where it is older than the NameNode's own, and by so much, for two
