@@ -28,11 +28,11 @@ def explained(
     *holes: tuple[int, int],
     inside: tuple[int, int] = (0, 100),
     isolation: Isolation = COMMITTED,
-    was_compacted: bool = False,
+    cleaned: OffsetRange | None = None,
 ) -> dict[HoleClass, list[tuple[int, int]]]:
     offsets = OffsetRange(TopicPartition(scene.topic, 0), *inside)
     runs = OffsetRuns.of(holes)
-    found = scene.view.explain_holes(offsets, runs, isolation, was_compacted=was_compacted)
+    found = scene.view.explain_holes(offsets, runs, isolation, cleaned=cleaned)
     return {kind: list(runs) for kind, runs in found.items()}
 
 
@@ -209,15 +209,16 @@ class TestExplainHoles:
         scene.purge({0: 6})
         assert explained(scene, (0, 4), (5, 6)) == {}
 
-    @pytest.mark.parametrize("was_compacted", [False, True])
+    @pytest.mark.parametrize("was_cleaned", [False, True])
     def test_nothing_below_the_start_or_beyond_the_end_was_compacted_away(
-        self, scene: BrokerScene, was_compacted: bool
+        self, scene: BrokerScene, was_cleaned: bool
     ) -> None:
         scene.write(2)
         scene.purge({0: 1})
         scene.open(2)
         scene.set_compacted(is_compacted=True)
-        assert explained(scene, (0, 1), (2, 100), was_compacted=was_compacted) == {}
+        cleaned = OffsetRange(TopicPartition(scene.topic, 0), 0, 100) if was_cleaned else None
+        assert explained(scene, (0, 1), (2, 100), cleaned=cleaned) == {}
 
 
 class TestRecordsAt:

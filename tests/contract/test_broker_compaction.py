@@ -32,12 +32,19 @@ def test_it_is_a_hole_by_compaction_while_the_policy_says_so(vanished: BrokerSce
     assert vanished.view.explain_holes(offsets, holes, Isolation.READ_COMMITTED) == {}
 
 
-def test_so_it_is_where_the_policy_is_known_to_have_said_so(vanished: BrokerScene) -> None:
+@pytest.mark.parametrize(("cleaned", "explained"), [((0, 1), True), ((1, 3), False)])
+def test_so_it_is_where_an_earlier_policy_may_have_cleaned(
+    vanished: BrokerScene, cleaned: tuple[int, int], explained: bool
+) -> None:
     vanished.set_compacted(is_compacted=False)
-    offsets = OffsetRange(TopicPartition(vanished.topic, 0), 0, 3)
-    assert vanished.view.explain_holes(
-        offsets, OffsetRuns.of([(0, 2)]), Isolation.READ_COMMITTED, was_compacted=True
-    ) == {HoleClass.COMPACTED: OffsetRuns.of([(0, 1)])}
+    log = TopicPartition(vanished.topic, 0)
+    found = vanished.view.explain_holes(
+        OffsetRange(log, 0, 3),
+        OffsetRuns.of([(0, 2)]),
+        Isolation.READ_COMMITTED,
+        cleaned=OffsetRange(log, *cleaned),
+    )
+    assert found == ({HoleClass.COMPACTED: OffsetRuns.of([(0, 1)])} if explained else {})
 
 
 def test_it_is_never_replaced_by_the_next(vanished: BrokerScene) -> None:

@@ -210,12 +210,10 @@ class ScriptedBroker:
         holes: OffsetRuns,
         isolation: Isolation,
         *,
-        was_compacted: bool = False,
+        cleaned: OffsetRange | None = None,
     ) -> Mapping[HoleClass, OffsetRuns]:
         log = self._log(offsets.partition.topic, offsets.partition.partition)
-        classes = {Kind.CONTROL: HoleClass.CONTROL}
-        if self.is_compacted or was_compacted:
-            classes[Kind.COMPACTED] = HoleClass.COMPACTED
+        classes = {Kind.CONTROL: HoleClass.CONTROL, Kind.COMPACTED: HoleClass.COMPACTED}
         if isolation is Isolation.READ_COMMITTED:
             classes[Kind.ABORTED] = HoleClass.ABORTED
         first = max(offsets.from_offset, log.log_start_offset)
@@ -224,7 +222,8 @@ class ScriptedBroker:
         for start, end in holes:
             for offset in range(max(start, first), min(end, until)):
                 kind = classes.get(log.entries[offset].kind)
-                if kind:
+                is_bare = kind is HoleClass.COMPACTED and not self.is_compacted
+                if kind and not (is_bare and offset not in (cleaned or ())):
                     found.setdefault(kind, []).append((offset, offset + 1))
         return {kind: OffsetRuns.of(pairs) for kind, pairs in found.items()}
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from tallystick.domain.batches.standing_batch import DueBatch, SliceKey, StandingBatch
 from tallystick.domain.identities import BatchId, FeedName
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows import row_hash
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
 from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.rows import in_utc, manifests_of
 from tallystick.ports.scrubs import DueSample, ScrubStanding, TakenSample
 
@@ -78,10 +80,17 @@ class PostgresScrubs:
                 DueSample(BatchId(row.batch_id), row.tries, not row.is_compared) for row in rows
             ]
 
-    def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
-        """True when some look saw a policy with `compact`."""
+    def cleaned_part(
+        self, feed: FeedName, topic_id: str, offsets: OffsetRange
+    ) -> OffsetRange | None:
+        """The offsets below the end that the first look without the policy showed."""
         with self._connection.reading() as transaction:
-            return bool(transaction.one("was_compacted", feed=feed, topic_id=topic_id).is_so)
+            row = transaction.row("look_after_cleaning", feed=feed, topic_id=topic_id)
+        if row is None or row.shown is None:
+            return offsets if row else None
+        after = Shown.of(row.shown)
+        ends = after.by_partition(after.high_watermarks)
+        return offsets.clipped(0, ends.get(offsets.partition.partition, 0))
 
     def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
         """Keep that a sample was taken, and what it was."""

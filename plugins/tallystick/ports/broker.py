@@ -44,12 +44,12 @@ class BrokerView(Protocol):
         holes: OffsetRuns,
         isolation: Isolation,
         *,
-        was_compacted: bool = False,
+        cleaned: OffsetRange | None = None,
     ) -> Mapping[HoleClass, OffsetRuns]:
         """The holes that record-batch headers explain, by class; the rest stays unexplained.
 
         COMPACTED without any header left is given only when the topic's policy contains compact, or
-        is known to have done so.
+        where an earlier one that did may have `cleaned`.
         """
         ...
 

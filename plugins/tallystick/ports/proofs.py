@@ -143,8 +143,9 @@ class ProofsRecord(Protocol):
 
     def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, DirectoryLook]:
         """The directories that were as committed when they were asked, no longer ago than this by
-        the ledger's clock, and of whose rows no look since was not clean (L2, L3). `shown_as` is
-        None for a batch of which a repair has replaced files.
+        the ledger's clock, and of whose rows no look since was not clean (L2, L3). Where the newest
+        look showed a shorter retention than a week, a seventh of it counts for batches no older
+        than it. `shown_as` is None for a batch of which a repair has replaced files.
         """
         ...
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tallystick.domain.batches.standing_batch import DueBatch, SliceKey, StandingBatch
 from tallystick.domain.identities import BatchId, FeedName
+from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
 
@@ -104,8 +105,13 @@ class ScrubsRecord(Protocol):
         """
         ...
 
-    def was_compacted(self, feed: FeedName, topic_id: str) -> bool:
-        """True when some look of this life of the topic saw a policy with `compact`."""
+    def cleaned_part(
+        self, feed: FeedName, topic_id: str, offsets: OffsetRange
+    ) -> OffsetRange | None:
+        """What a policy with `compact` may have cleaned, as looks of this life of the topic saw it.
+
+        What was appended after a look that saw another policy, it has not touched.
+        """
         ...
 
     def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:

@@ -127,7 +127,7 @@ class KafkaBrokerView:
         holes: OffsetRuns,
         isolation: Isolation,
         *,
-        was_compacted: bool = False,
+        cleaned: OffsetRange | None = None,
     ) -> Mapping[HoleClass, OffsetRuns]:
         """The holes that headers explain; those outside the range or below the log start are not.
 
@@ -137,7 +137,10 @@ class KafkaBrokerView:
         self._walk(offsets.partition, walk)
         explained = walk.explained()
         bare = walk.bare()
-        if bare and (was_compacted or self._topics.policy(offsets.partition.topic).is_compacted):
+        if bare and not self._topics.policy(offsets.partition.topic).is_compacted:
+            earlier = (cleaned.from_offset, cleaned.until_offset) if cleaned else (0, 0)
+            bare = bare.clipped(*earlier)
+        if bare:
             known = explained.get(HoleClass.COMPACTED, OffsetRuns())
             explained[HoleClass.COMPACTED] = known.union(bare)
         if not explained:

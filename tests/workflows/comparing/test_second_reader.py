@@ -258,6 +258,26 @@ def test_what_was_cleaned_is_no_difference_also_when_nothing_is_cleaned_any_more
     assert report.verdict is Verdict.PROVEN_OK
 
 
+def test_what_was_appended_under_another_policy_no_cleaner_of_before_has_removed(
+    story: Story, log: Log
+) -> None:
+    story.broker.is_compacted = True
+    log.append(Kind.RECORD, 10)
+    land(story)
+    story.broker.is_compacted = False
+    land(story)
+    log.append(Kind.RECORD, 10)
+    land(story)
+    log.entries[14].kind = Kind.COMPACTED
+    assert differing(looked(story).findings) == [(LOSS, 1, 0, 10, 20)]
+
+    log.append(Kind.RECORD, 10)
+    log.entries[24].kind = Kind.COMPACTED
+    services = story.services()
+    [error] = land_feed(services, None, Owner("one")).errors
+    assert "no cause is proven: 24" in str(error)
+
+
 def test_holes_of_a_cleaner_are_proven_also_when_nothing_is_cleaned_any_more(
     story: Story, log: Log
 ) -> None:

@@ -97,6 +97,25 @@ def test_an_unchanged_feed_is_listed_and_not_asked(story: Story) -> None:
     assert looked(story) == ([], ())
 
 
+@pytest.mark.parametrize(
+    ("kept", "is_due"),
+    [
+        (timedelta(hours=6), True),
+        (timedelta(milliseconds=1), False),  # the log has none of their rows any more
+        (timedelta(days=8), False),
+        (None, False),
+    ],
+)
+def test_a_directory_is_due_in_time_to_land_its_rows_again(
+    story: Story, monkeypatch: pytest.MonkeyPatch, kept: timedelta | None, is_due: bool
+) -> None:
+    story.broker.retention_ms = kept // timedelta(milliseconds=1) if kept else None
+    looked(story)
+    rot(monkeypatch, files(story)[0].name)
+    make_older(story, timedelta(hours=1))
+    assert {each.code.value for each in looked(story)[1]} == ({"C1"} if is_due else set())
+
+
 def test_one_rewritten_file_is_asked_at_once_and_no_other(story: Story) -> None:
     looked(story)
     file = files(story)[1]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.identities import Owner
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.exporting import exported
 from tallystick.workflows.landing.run import land_feed
@@ -26,10 +26,10 @@ from tests.support.story import FEED, Story
 OWNER = Owner("one")
 
 
-def read_uncommitted(story: Story) -> Services:
-    """The services of the same feed, after its owner has switched the isolation."""
+def under(story: Story, isolation: Isolation) -> Services:
+    """The services of the same feed, after its owner has set the isolation."""
     services = story.services()
-    source = services.feed.source.model_copy(update={"isolation": "read_uncommitted"})
+    source = services.feed.source.model_copy(update={"isolation": isolation.value})
     return replace(services, feed=services.feed.model_copy(update={"source": source}))
 
 
@@ -39,20 +39,23 @@ def lose_a_file(story: Story) -> None:
 
 
 def read_again(story: Story) -> ReconcileReport:
-    """The feed after its file was lost, and landed again under read_uncommitted."""
+    """The feed after its file was lost, and landed again from a leader that has not cleaned yet."""
     lose_a_file(story)
-    reconcile(read_uncommitted(story))
-    assert not repair_feed(read_uncommitted(story), story.named(), OWNER).errors
-    return reconcile(read_uncommitted(story))
+    for entry in story.broker.logs[0].entries:
+        entry.kind = Kind.RECORD
+    reconcile(story.services())
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
+    return reconcile(story.services())
 
 
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
-    """One partition of thirteen offsets, three of them aborted, landed under read_committed."""
+    """One partition of thirteen offsets, landed after the cleaner had removed three records."""
     broker = ScriptedBroker("orders", partitions=1)
+    broker.is_compacted = True
     log = broker.logs[0]
     log.append(Kind.RECORD, 5)
-    log.append(Kind.ABORTED, 3)
+    log.append(Kind.COMPACTED, 3)
     log.append(Kind.RECORD, 5)
     story = Story(ledger_databases(), tmp_path, broker)
     land_feed(story.services(), None, OWNER)
@@ -66,24 +69,30 @@ def test_holes_that_a_repair_has_landed_as_rows_count_no_more(story: Story) -> N
     assert (part.record_count, sum(part.holes.values()), part.lost_count) == (13, 0, 0)
 
 
-def test_rows_that_are_holes_now_count_once_in_the_other_direction(
-    ledger_databases: Callable[[], str], tmp_path: Path
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_repair_reads_as_what_it_replaces_was_read(
+    ledger_databases: Callable[[], str], tmp_path: Path, isolation: Isolation
 ) -> None:
+    """Whatever the feed's file says by then: no row goes, and none comes that nobody was to see."""
+    [switched] = set(Isolation) - {isolation}
     broker = ScriptedBroker("orders", partitions=1)
     for kind, count in ((Kind.RECORD, 5), (Kind.ABORTED, 3), (Kind.CONTROL, 1), (Kind.RECORD, 5)):
         broker.logs[0].append(kind, count)
     story = Story(ledger_databases(), tmp_path, broker)
-    land_feed(read_uncommitted(story), None, OWNER)
+    land_feed(under(story, isolation), None, OWNER)
+    landed = story.published_offsets()
     lose_a_file(story)
-    reconcile(story.services())
-    assert not repair_feed(story.services(), story.named(), OWNER).errors
-    [part] = reconcile(story.services()).partitions
-    assert part.record_count == 10
-    assert part.holes == {HoleClass.CONTROL: 1, HoleClass.ABORTED: 3, HoleClass.COMPACTED: 0}
+    reconcile(under(story, switched))
+    assert not repair_feed(under(story, switched), story.named(), OWNER).errors
+    assert story.published_offsets() == landed
+    [part] = reconcile(under(story, switched), Level.L3).partitions
+    aborted = 3 if isolation is Isolation.READ_COMMITTED else 0
+    assert part.record_count == 13 - aborted
+    assert part.holes == {HoleClass.CONTROL: 1, HoleClass.ABORTED: aborted, HoleClass.COMPACTED: 0}
 
 
 def test_a_report_after_a_repair_adds_up_to_the_span(story: Story) -> None:
-    found = report_of(read_uncommitted(story), read_again(story))
+    found = report_of(story.services(), read_again(story))
     [part] = found.partitions
     assert part.rows + sum(part.holes.values()) + part.lost == part.frontier == 13
     assert sum(each.landed_rows for each in found.columns) == 13
@@ -109,9 +118,9 @@ def test_rows_of_a_repair_that_are_lost_are_named_where_holes_were_before(story:
     log = story.broker.logs[0]
     log.append(Kind.RECORD, 3)
     log.log_start_offset = 9
-    reconcile(read_uncommitted(story))
-    assert not repair_feed(read_uncommitted(story), story.named(), OWNER).errors
-    found = reconcile(read_uncommitted(story))
+    reconcile(story.services())
+    assert not repair_feed(story.services(), story.named(), OWNER).errors
+    found = reconcile(story.services())
     assert named(found.findings) == set(range(9))
     [part] = found.partitions
     assert (part.record_count, sum(part.holes.values()), part.lost_count) == (4, 0, 9)

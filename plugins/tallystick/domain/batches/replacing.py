@@ -2,7 +2,7 @@
 
 Either the repair does not claim them, for the log had begun after them already; or the cleaner has
 removed them from the log since they were landed. A record of a transaction that was aborted is no
-such row: it never was a reader's.
+such row: a repair reads by the isolation of what it replaces, so it never was a reader's.
 """
 
 from __future__ import annotations

@@ -135,11 +135,11 @@ def without_untimed(read: SliceRead, landed: Iterable[SeenRecord]) -> SliceRead:
 
 
 def differences(
-    read: SliceRead, landed: Iterable[SeenRecord], *, is_compacted: bool
+    read: SliceRead, landed: Iterable[SeenRecord], cleaned: OffsetRange | None = None
 ) -> tuple[Difference, ...]:
     """Where the landed rows of a slice are not what the broker serves, by offset.
 
-    A landed row that a compacted topic serves no more was cleaned: that is no difference.
+    A landed row that is served no more is no difference where a compacted topic may have `cleaned`.
     """
     ours: Mapping[int, SeenRecord] = {
         each.offset: each
@@ -156,7 +156,7 @@ def differences(
         ours_here, served = ours.get(offset), theirs.get(offset)
         if ours_here and served and ours_here.is_same_as(served):
             continue
-        if served is None and is_compacted:
+        if served is None and cleaned and offset in cleaned:
             continue
         found.append(Difference(offset, ours_here, served))
     return tuple(found)

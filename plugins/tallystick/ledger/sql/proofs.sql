@@ -72,12 +72,20 @@ SELECT feed, path, version
 -- name: directory_looks
 -- Directories that were as committed when they were asked, no longer ago than this, and that no look
 -- at their rows has found otherwise since, or could not read. What L4 says is of the broker, too.
+-- While a log that keeps less than a week may have their rows, a seventh of what it keeps is the most.
 -- A repair changes what the ledger has of a directory, without a change of the directory at first.
 SELECT l.batch_id, l.digest,
        CASE WHEN NOT EXISTS (SELECT FROM file_retraction gone WHERE gone.batch_id = l.batch_id)
             THEN l.shown_as END AS shown_as
   FROM directory_look l JOIN batch b USING (batch_id)
- WHERE b.feed = :feed AND l.compared_at > clock_timestamp() - :every::interval
+ CROSS JOIN (SELECT least((SELECT make_interval(secs => least(s.retention_ms, 604800000) / 1000.0)
+                             FROM broker_snapshot s WHERE s.feed = :feed
+                            ORDER BY s.look_number DESC LIMIT 1), '7 days') AS retention) kept
+ WHERE b.feed = :feed
+   AND l.compared_at > clock_timestamp()
+                       - CASE WHEN b.committed_at > clock_timestamp() - kept.retention
+                              THEN least(:every::interval, kept.retention / 7)
+                              ELSE :every::interval END
    AND l.compared_at <= clock_timestamp()
    AND NOT EXISTS (SELECT FROM batch_check c
                     WHERE c.batch_id = l.batch_id AND c.level <> 'L4' AND NOT c.is_clean

@@ -107,10 +107,16 @@ SELECT b.batch_id, tried.tries, tried.is_compared
           AND g.topic_id = b.topic_id AND g.state = 'open')
  ORDER BY tried.newest NULLS FIRST, b.batch_number DESC;
 
--- name: was_compacted
--- Whether a look of this life of the topic saw a cleanup policy with `compact`.
-SELECT EXISTS (SELECT FROM broker_snapshot
-                WHERE feed = :feed AND topic_id = :topic_id AND is_compacted) AS is_so;
+-- name: look_after_cleaning
+-- Of this life of a topic, the first whole look after the last one that saw a cleanup policy with
+-- `compact`: null where none came after it, and no row where none saw one.
+SELECT (SELECT later.shown FROM broker_snapshot later
+         WHERE later.feed = :feed AND later.topic_id = :topic_id AND later.leaderless_count = 0
+           AND later.shown IS NOT NULL AND later.look_number > cleaning.look_number
+         ORDER BY later.look_number LIMIT 1) AS shown
+  FROM broker_snapshot cleaning
+ WHERE cleaning.feed = :feed AND cleaning.topic_id = :topic_id AND cleaning.is_compacted
+ ORDER BY cleaning.look_number DESC LIMIT 1;
 
 -- name: record_sample
 -- A second reader has compared a sample of a batch with the broker, or could not.

@@ -123,7 +123,7 @@ def causes_of(
         gaps.planned.offsets,
         gaps.holes,
         isolation,
-        was_compacted=services.ledger.was_compacted(plan.feed, plan.topic_id),
+        cleaned=services.ledger.cleaned_part(plan.feed, plan.topic_id, gaps.planned.offsets),
     )
 
 

@@ -52,7 +52,7 @@ def _judged(
 ) -> Sequence[ComparedSlice]:
     """What a compacted topic has cleaned since is no difference; asked only where it matters.
 
-    A policy that was `compact` in some look may have been so when the record went.
+    A policy that was `compact` in some look may have cleaned what was there then.
     """
     found = []
     offsets = {number: [each.offset for each in theirs] for number, theirs in rows.items()}
@@ -64,13 +64,15 @@ def _judged(
         )
         landed = rows.get(number, ())[first:until]
         read = without_untimed(each, landed)
-        told = differences(read, landed, is_compacted=False)
+        told = differences(read, landed)
         if any(one.served is None for one in told):
             now = services.broker.snapshot(each.asked.partition.topic)
-            may_be_cleaned = now.is_compacted or services.ledger.was_compacted(
-                services.feed_name, now.topic_id
+            cleaned = (
+                each.asked
+                if now.is_compacted
+                else services.ledger.cleaned_part(services.feed_name, now.topic_id, each.asked)
             )
-            told = differences(read, landed, is_compacted=may_be_cleaned)
+            told = differences(read, landed, cleaned)
         found.append(ComparedSlice(read, told))
     return found
 

@@ -16,7 +16,7 @@ from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD, looked_at, poll_option
-from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import UNKNOWN
@@ -178,9 +178,10 @@ def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, Landing
     with _beside(partial(services.store.require_writable, batch.root, shown_in)):
         snapshot = services.broker.snapshot(batch.topic)
         logs = services.ledger.claimed_logs(batch.batch_id)
+        isolation = _isolation_of(services, batch)
         if batch.ranges:
-            _require_same_log(services, batch, snapshot, logs)
-        plan = _landing_plan(services, before, staging, snapshot, logs)
+            _require_same_log(services, batch, isolation, snapshot, logs)
+        plan = _landing_plan(services, before, isolation, staging, snapshot, logs)
         text = plan.to_json()
         services.store.write(staging.plan, text.encode())
     order = LandingOrder(
@@ -206,9 +207,18 @@ def _beside(work: Callable[[], object]) -> Iterator[None]:
             done.result()
 
 
+def _isolation_of(services: Services, batch: BatchPlan) -> Isolation:
+    """A repair reads as what it replaces was read: by another isolation rows of it might go."""
+    proofs = map(services.ledger.committed_batch, {each.batch_id for each in batch.replaces})
+    read_as = {each.manifest.isolation for each in proofs if each} or {services.isolation}
+    wider = Isolation.READ_UNCOMMITTED
+    return wider if wider in read_as else Isolation.READ_COMMITTED
+
+
 def _require_same_log(
     services: Services,
     batch: BatchPlan,
+    isolation: Isolation,
     snapshot: BrokerSnapshot,
     logs: Sequence[GenerationAccount],
 ) -> None:
@@ -229,18 +239,19 @@ def _require_same_log(
         check = checks.get(offsets.partition.partition, UNKNOWN)
         if not check.holds_below(offsets.until_offset):
             raise SourceChanged(batch.batch_id, f"{offsets}: {check.words('since it was planned')}")
-        readable = bounds.readable_until(services.isolation)
+        readable = bounds.readable_until(isolation)
         if readable < offsets.until_offset:
             raise BrokerUnavailable(
                 services.servers,
                 f"{offsets} was readable when it was planned, and nothing of it was cut, but under"
-                f" {services.isolation.value} the log can be read up to {readable} only now",
+                f" {isolation.value} the log can be read up to {readable} only now",
             )
 
 
 def _landing_plan(
     services: Services,
     before: BatchStatus,
+    isolation: Isolation,
     staging: StagingPath,
     snapshot: BrokerSnapshot,
     logs: Sequence[GenerationAccount],
@@ -252,7 +263,7 @@ def _landing_plan(
         batch_id=batch.batch_id,
         attempt_id=staging.attempt_id,
         topic=batch.topic,
-        isolation=services.isolation,
+        isolation=isolation,
         scans=pack(
             ranges,
             bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,

@@ -147,7 +147,7 @@ def _searched(services: Services, attempt: Attempt) -> SearchResult:
         offset_range(
             TopicPartition(batch.topic, partition),
             bounds.log_start_offset,
-            bounds.readable_until(services.isolation),
+            bounds.readable_until(landing.isolation),
         )
         for partition, bounds in snapshot.partitions.items()
     )

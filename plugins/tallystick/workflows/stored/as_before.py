@@ -29,7 +29,7 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import Tree
 
 # No listing shows that a block has lost its last copy. Kafka keeps records for seven days unless
-# told otherwise: what is found within one can be landed again.
+# told otherwise: what is found within one can be landed again. Where it was, the ledger counts so.
 _DUE_AFTER: Final = timedelta(days=1)
 # To be raised with each change of what is digested, or how.
 _DIGEST_VERSION: Final = 2

@@ -144,7 +144,7 @@ def compared(value: bytes, *offsets: int) -> list[ComparedSlice]:
     served = tuple(record(each, value) for each in offsets)
     read = SliceRead(a_range(0, 8), served, 0, 8)
     landed = [record(each, b"landed") for each in offsets]
-    return [ComparedSlice(read, differences(read, landed, is_compacted=False))]
+    return [ComparedSlice(read, differences(read, landed))]
 
 
 def differing(value: bytes, *offsets: int) -> Told:
