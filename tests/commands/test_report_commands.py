@@ -19,6 +19,7 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.ledger.postgres import PostgresLedger
 from tests.support.command_line import CommandLine
 from tests.support.ledger_story import finding_of
+from tests.support.looks import record_look
 from tests.support.report_documents import TAKEN_AT, a_document
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED, Story
@@ -211,7 +212,7 @@ def test_complete_is_no_when_a_look_saw_more(landing: CommandLine, story: Story)
     landing("land", "orders")
     story.broker.logs[1].append(Kind.RECORD, 3)
     later = replace(story.broker.snapshot("orders"), taken_at=NOW + timedelta(hours=1))
-    PostgresLedger(story.dsn).record_look(FEED, later)
+    record_look(PostgresLedger(story.dsn), FEED, later)
 
     told = landing("complete", "orders", "--json")
     then = landing("complete", "orders", "--at", NOW.isoformat(), "--json")

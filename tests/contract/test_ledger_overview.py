@@ -25,13 +25,14 @@ from tests.support.ledger_story import (
     finding_of,
     snapshot_of,
 )
+from tests.support.looks import record_look
 from tests.support.waivers import accept
 
 
 def test_a_feeds_head_has_its_newest_report_look_and_runs(story: LedgerStory) -> None:
     story.open({0: (0, 10), 1: (0, 20)})
     story.committed((0, 0, 10), (1, 0, 15))
-    story.ledger.record_look(FEED, snapshot_of({0: (0, 10), 1: (0, 20)}))
+    record_look(story.ledger, FEED, snapshot_of({0: (0, 10), 1: (0, 20)}))
     story.ledger.store_report(a_report())
     number = story.ledger.store_report(a_report(5, verdict=Verdict.PROVEN_OK), OWNER)
 
@@ -57,7 +58,7 @@ def test_a_feeds_head_has_its_newest_report_look_and_runs(story: LedgerStory) ->
 )
 def test_a_lag_that_a_look_cannot_tell_is_none(story: LedgerStory, look: object) -> None:
     story.open({0: (0, 10), 1: (0, 10)})
-    story.ledger.record_look(FEED, look)  # type: ignore[arg-type]
+    record_look(story.ledger, FEED, look)  # type: ignore[arg-type]
 
     assert story.ledger.feed_heads(most_runs=1)[0].lag is None
 

@@ -24,6 +24,7 @@ from tallystick.ledger.compressed import compressed
 from tallystick.ports.reports import LandedTotals, WindowTotals
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, manifest_of, snapshot_of
+from tests.support.looks import record_look
 
 HOURS = [NOON + timedelta(hours=each) for each in range(-2, 3)]
 
@@ -190,7 +191,7 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
         leaderless=frozenset({1}),
     )
 
-    story.ledger.record_look(FEED, later)
+    record_look(story.ledger, FEED, later)
 
     places = story.ledger.look_places(FEED)
     first, second = story.ledger.looks([each.snapshot_id for each in places])
@@ -207,11 +208,26 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
     assert (newest.looked_at, newest.high_watermarks) == (later.taken_at, {0: 12, 2: 8})
 
 
-def test_a_feed_that_was_never_planned_keeps_no_look(story: LedgerStory) -> None:
-    story.ledger.record_look(FeedName("nobody"), snapshot_of({0: (0, 9)}))
+def test_a_look_is_the_witness_of_what_it_found_whole(story: LedgerStory) -> None:
+    story.open({0: (0, 9), 1: (0, 9)})
 
-    assert story.ledger.look_places(FeedName("nobody")) == []
-    assert story.ledger.newest_bounds(FeedName("nobody")) is None
+    record_look(story.ledger, FEED, snapshot_of({0: (0, 20), 1: (0, 20)}), {1})
+
+    assert [story.account(each).last_seen_until for each in (0, 1)] == [9, 20]
+
+
+def test_a_look_is_doubted_once_and_for_ever(story: LedgerStory) -> None:
+    story.open({0: (0, 9)})
+    first = record_look(story.ledger, FEED, snapshot_of({0: (0, 9)}))
+    second = record_look(story.ledger, FEED, snapshot_of({0: (0, 9)}), doubt="it was cut.")
+
+    for each in (first, second):
+        story.ledger.doubt_look(each, "HDFS was silent.")
+
+    doubts = [each.doubt for each in story.ledger.looks([first, second])]
+    assert doubts == ["HDFS was silent.", "it was cut."]
+    with story.raw() as hand, pytest.raises(psycopg.Error, match="never changes"):
+        hand.execute("UPDATE broker_snapshot SET doubt = NULL")
 
 
 def test_the_newest_window_end_is_not_after_the_instant(story: LedgerStory) -> None:

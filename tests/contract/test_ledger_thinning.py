@@ -22,6 +22,7 @@ from tallystick.ledger.exporting import exported
 from tallystick.ports.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.looks import record_look
 from tests.support.report_documents import a_document
 
 
@@ -198,7 +199,7 @@ def look(story: LedgerStory, aged: psycopg.Connection[Any], *days_ago: int) -> N
     """Looks of so many days ago, two in each day."""
     for each in days_ago:
         for _ in range(2):
-            story.ledger.record_look(FEED, snapshot_of({0: (0, 100 - each)}))
+            record_look(story.ledger, FEED, snapshot_of({0: (0, 100 - each)}))
             aged.execute(
                 "UPDATE broker_snapshot SET begun_at = now() - make_interval(days => %s),"
                 " taken_at = now() - make_interval(days => %s)"

@@ -15,6 +15,7 @@ from tests.support.chromium import Person, at, chromium
 from tests.support.kafka_topics import wait_until
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.looks import record_look
 from tests.support.report_documents import a_document, a_finding
 
 pytestmark = [
@@ -53,7 +54,7 @@ def _fill(dsn: str) -> None:
     story = LedgerStory(dsn)
     story.open(dict.fromkeys(range(12), (0, 20)))
     story.committed((0, 0, 10), (1, 0, 10))
-    story.ledger.record_look(FEED, snapshot_of(dict.fromkeys(range(12), (0, 20))))
+    record_look(story.ledger, FEED, snapshot_of(dict.fromkeys(range(12), (0, 20))))
     path = "/data/landing/orders/" + "a_directory_with_a_long_name" * 4 + "/part-00000.parquet"
     lost = [finding_of(0, 5, partition=each, cause=f"{path} is gone.") for each in (0, 1)]
     story.ledger.record_findings(FEED, lost)

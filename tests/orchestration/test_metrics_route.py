@@ -14,6 +14,7 @@ from tallystick.errors import LedgerUnavailable
 from tests.contract.test_ledger_reports import a_report
 from tests.orchestration.page_place import PagePlace
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.looks import record_look
 from tests.support.repository import DOCS
 from tests.support.waivers import accept
 
@@ -30,7 +31,7 @@ def story(ledger_dsn: str) -> Iterator[LedgerStory]:
     story = LedgerStory(ledger_dsn)
     story.open({0: (0, 20), 1: (0, 5)})
     story.ledger.mark_published(story.committed((0, 0, 10)).batch_id, None)
-    story.ledger.record_look(FEED, snapshot_of({0: (0, 20), 1: (0, 5)}))
+    record_look(story.ledger, FEED, snapshot_of({0: (0, 20), 1: (0, 5)}))
     story.ledger.record_findings(FEED, [finding_of(0, 5), finding_of(6, 7), finding_of(8, 9)])
     accept(story.ledger, story.ledger.findings(FEED)[0].finding_id)
     story.ledger.store_report(a_report())

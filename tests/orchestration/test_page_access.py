@@ -12,6 +12,7 @@ from tests.contract.test_ledger_reports import a_report
 from tests.orchestration.page_place import OWN, PagePlace
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.looks import record_look
 from tests.support.repository import DOCS
 
 pytestmark = [
@@ -72,7 +73,7 @@ def story(ledger_server: LedgerServer) -> Iterator[LedgerStory]:
     story = LedgerStory(ledger_server.dsn(database))
     story.open({0: (0, 20)})
     story.committed((0, 0, 10))
-    story.ledger.record_look(FEED, snapshot_of({0: (0, 20)}))
+    record_look(story.ledger, FEED, snapshot_of({0: (0, 20)}))
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     story.ledger.store_report(a_report())
     yield story

@@ -22,6 +22,7 @@ from tests.support.ledger_story import (
     finding_of,
     snapshot_of,
 )
+from tests.support.looks import record_look
 from tests.support.report_documents import a_document, a_finding, a_partition
 from tests.support.waivers import accept
 
@@ -30,7 +31,7 @@ LATER = NOON + timedelta(hours=1)
 
 def looked(story: LedgerStory, *high_watermarks: int) -> None:
     bounds = {number: (0, high) for number, high in enumerate(high_watermarks)}
-    story.ledger.record_look(story.feed, snapshot_of(bounds))
+    record_look(story.ledger, story.feed, snapshot_of(bounds))
 
 
 def test_the_worst_feed_comes_first(story: LedgerStory) -> None:

@@ -22,6 +22,7 @@ from tallystick.web.partition_list import Search, partitions_of
 from tallystick.web.rendering import ASSETS, asset_text, rendered
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, finding_of, snapshot_of
+from tests.support.looks import record_look
 from tests.support.report_documents import a_document, a_finding
 from tests.support.waivers import accept
 
@@ -39,7 +40,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
     story.ledger.commit(attempt)
     failing = story.begin(story.planned((0, 10, 20), owner=run), owner=run)
     story.ledger.record_failure(failing, BAD)
-    story.ledger.record_look(FEED, snapshot_of({0: (0, 40), 1: (0, 9)}))
+    record_look(story.ledger, FEED, snapshot_of({0: (0, 40), 1: (0, 9)}))
     story.ledger.record_findings(
         FEED,
         [

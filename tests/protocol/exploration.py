@@ -66,6 +66,7 @@ def explored(
     attempts: int = 2,
     is_target_foreign: bool = False,
     has_cuts: bool = False,
+    has_looks: bool = False,
     without: Collection[str] = (),
 ) -> Exploration:
     """All states that the rules allow, or the way to the first broken promise.
@@ -73,7 +74,12 @@ def explored(
     `without` names processes that take no step, so that a trace shows the others' doing.
     """
     found = Exploration()
-    first = first_state(attempts=attempts, is_target_foreign=is_target_foreign, has_cuts=has_cuts)
+    first = first_state(
+        attempts=attempts,
+        is_target_foreign=is_target_foreign,
+        has_cuts=has_cuts,
+        has_looks=has_looks,
+    )
     found.came_from[first] = None
     queue = deque([first])
     while queue:

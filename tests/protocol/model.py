@@ -17,6 +17,9 @@ which of its rules each promise rests on.
 7. Where the world has cuts, the log is cut and grows again once, between any two steps: below the
    claim's end, so that other records lie at claimed offsets, or above it, so that only records are
    gone that the plan had seen. Publishing and sweeping ask nothing of the log.
+8. Where the world has looks, one more sees the log before that cut: that of a reconcile, a check, a
+   repair, or of a plan that asks attempts first. The cut may be above all that the plan had seen.
+   A look that dies has told nobody anything: it is as if it never was.
 """
 
 from __future__ import annotations
@@ -68,6 +71,10 @@ class Rules:
     """The proof asks if the log is still the one that the landing saw."""
     commits_without_witness: bool = True
     """The log's witness is handed over by looks that ask it; off: each commit brings its own."""
+    looks_under_lock: bool = True
+    """Who looks holds the planning lock until the look is on record; off: others look meanwhile."""
+    records_each_look: bool = True
+    """What was looked at is on record, whatever it was for; off: only what a plan decides by."""
     asks_before_losing: bool = True
     """The planner calls nothing lost that an attempt has proven."""
     keeps_only_copies: bool = True
@@ -95,6 +102,19 @@ class Log(IntEnum):
     """Behind the claim, where the plan had seen records."""
     CUT_BELOW = 2
     """Within the claim: other records lie there now."""
+    CUT_LATER = 3
+    """Behind all that the plan had seen, where a later look saw records."""
+
+
+class Look(IntEnum):
+    """What became of a look that saw more of the log than the plan, before it was cut."""
+
+    NONE = 0
+    IN_HAND = 1
+    """It has asked the witness before it, and is not on record yet."""
+    ON_RECORD = 2
+    """It is the log's witness."""
+    DROPPED = 3
 
 
 class Landing(IntFlag):
@@ -176,6 +196,9 @@ class State(NamedTuple):
     log: Log = Log.WHOLE
     landings: tuple[Landing, ...] = ()
     """By attempt, as `staging`; empty where there are no cuts."""
+    has_looks: bool = False
+    """True in a world with cuts where somebody else looks at the log, too."""
+    look: Look = Look.NONE
     is_witness_lost: bool = False
     """True when no look can notice the cut any more."""
 
@@ -227,7 +250,9 @@ class State(NamedTuple):
         return self.staging[attempt - 1]
 
 
-def first_state(*, attempts: int, is_target_foreign: bool, has_cuts: bool = False) -> State:
+def first_state(
+    *, attempts: int, is_target_foreign: bool, has_cuts: bool = False, has_looks: bool = False
+) -> State:
     """A planned batch that nobody has touched."""
     return State(
         batch=BatchState.PLANNED,
@@ -243,6 +268,7 @@ def first_state(*, attempts: int, is_target_foreign: bool, has_cuts: bool = Fals
         finisher=IDLE,
         sweeper=IDLE,
         has_cuts=has_cuts,
+        has_looks=has_looks,
         landings=(Landing.ON_OLD_LOG,) * attempts if has_cuts else (),
     )
 
@@ -256,7 +282,7 @@ def broken_promise(state: State) -> str | None:
     """The first promise that this state breaks; None when it keeps them all."""
     if len(state.committed) > 1:
         return "committed twice"
-    if state.is_witness_lost:
+    if state.is_witness_lost or (state.log is Log.CUT_LATER and state.look is Look.DROPPED):
         return "a cut that nobody can notice"
     if any(Landing.OTHER_RECORDS in state.landing(each) for each in state.committed):
         return "rows of another log are committed"

@@ -6,7 +6,7 @@ A step that is a fault is marked as one, so that runs without further faults can
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tallystick.domain.batches.states import BatchState
 from tests.protocol.model import (
@@ -17,12 +17,16 @@ from tests.protocol.model import (
     At,
     Landing,
     Log,
+    Look,
     Process,
     Rules,
     Staging,
     State,
     has_data,
 )
+
+UNTOUCHED: Final = (Log.WHOLE, Log.CUT_LATER)
+"""The log as the plan has seen it."""
 
 
 class Step(NamedTuple):
@@ -58,6 +62,7 @@ def steps_from(state: State, rules: Rules, attempts: int) -> Iterator[Step]:
     yield from _spark_steps(state)
     yield from _database_steps(state, rules)
     yield from _log_steps(state)
+    yield from _look_steps(state, rules)
 
 
 def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iterator[Step]:
@@ -102,7 +107,7 @@ def _beginning(state: State, go: Go, rules: Rules, attempts: int) -> Iterator[St
     for attempt in range(1, newest):
         if state.holds_rows(attempt):
             again = _verification_begins(state, f"attempt {attempt}", attempt, go, rules)
-            is_calm = is_asked and state.is_newest(attempt) and state.log is Log.WHOLE
+            is_calm = is_asked and state.is_newest(attempt) and state.log in UNTOUCHED
             yield again._replace(is_fault=not is_calm)
 
 
@@ -392,7 +397,9 @@ def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
 def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
     if state.batch not in OPEN_STATES or state.is_held(rules):
         return
-    if state.log is not Log.WHOLE and not state.is_witness_lost:
+    is_seen = state.log is not Log.CUT_LATER or state.look is Look.ON_RECORD
+    is_told = state.log is not Log.WHOLE and is_seen and not state.is_witness_lost
+    if is_told and not _is_looked_at(state, rules):
         stopped = state._replace(batch=BatchState.ABANDONED)
         yield Step("planner", "apply", "the cut is found, claims released", stopped)
     if not state.is_expired:
@@ -428,9 +435,33 @@ def _spark_steps(state: State) -> Iterator[Step]:
 def _log_steps(state: State) -> Iterator[Step]:
     if not state.has_cuts or state.log is not Log.WHOLE:
         return
-    for cut in (Log.CUT_ABOVE, Log.CUT_BELOW):
+    later = (Log.CUT_LATER,) if state.has_looks else ()
+    for cut in (Log.CUT_ABOVE, Log.CUT_BELOW, *later):
         outcome = f"the log is {cut.name.lower().replace('_', ' ')} and grows again"
         yield Step("brokers", "unclean election", outcome, state._replace(log=cut), is_fault=True)
+
+
+def _is_looked_at(state: State, rules: Rules) -> bool:
+    """True while a look holds the planning lock."""
+    return state.look is Look.IN_HAND and rules.looks_under_lock
+
+
+def _look_steps(state: State, rules: Rules) -> Iterator[Step]:
+    """A look at the log before it is cut; and a plan's, which finds nothing of a later cut."""
+    if state.has_looks and state.look is Look.NONE and state.log is Log.WHOLE:
+        seen = state._replace(look=Look.IN_HAND)
+        yield Step("look", "snapshot", "more than the plan had seen", seen, is_fault=True)
+    if state.look is not Look.IN_HAND:
+        return
+    if rules.records_each_look:
+        kept = state._replace(look=Look.ON_RECORD)
+        yield Step("look", "record_look", "the log's witness", kept)
+    else:
+        yield Step("look", "crash", "not on record", state._replace(look=Look.DROPPED))
+    if state.log is Log.CUT_LATER and not _is_looked_at(state, rules):
+        # It asks the witness of the plan before it, and is the witness from then on.
+        dropped = state._replace(look=Look.DROPPED)
+        yield Step("planner", "apply", "a new witness, and no cut found", dropped)
 
 
 def _database_steps(state: State, rules: Rules) -> Iterator[Step]:

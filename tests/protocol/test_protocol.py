@@ -18,7 +18,7 @@ from tallystick.ports.ledger import Ledger
 from tallystick.ports.planning import PlanningSession
 from tallystick.ports.spark_runner import SparkRunner
 from tests.protocol.exploration import Exploration, explored, stuck, unsettled
-from tests.protocol.model import Log, Rules, is_at_rest, is_settled
+from tests.protocol.model import Log, Look, Rules, is_at_rest, is_settled
 
 SOUND = Rules()
 
@@ -50,6 +50,8 @@ BROKEN_WHEN_CUT = [
     ("asks_log_after_read", "rows of another log are committed"),
     ("commits_without_witness", "a cut that nobody can notice"),
 ]
+# A look touches no batch: one attempt shows all of it.
+BROKEN_LOOKS = ("looks_under_lock", "records_each_look")
 
 
 @pytest.fixture(scope="module")
@@ -125,9 +127,27 @@ def test_a_question_to_the_log_left_out_breaks_a_promise(rule: str, promise: str
     assert found.violation.promise == promise, str(found.violation)
 
 
+def test_what_a_look_has_seen_is_noticed_when_it_is_cut() -> None:
+    found = explored(SOUND, attempts=1, has_cuts=True, has_looks=True, without=ELSEWHERE)
+
+    assert found.violation is None, str(found.violation)
+    later = [state for state in found.states if state.log is Log.CUT_LATER]
+    assert any(state.look is Look.ON_RECORD for state in later)
+    assert unsettled(filter(is_at_rest, found.states), SOUND) is None
+
+
+@pytest.mark.parametrize("rule", BROKEN_LOOKS)
+def test_a_look_that_is_dropped_breaks_a_promise(rule: str) -> None:
+    rules = replace(SOUND, **{rule: False})
+    found = explored(rules, attempts=1, has_cuts=True, has_looks=True, without=ELSEWHERE)
+
+    assert found.violation is not None
+    assert found.violation.promise == "a cut that nobody can notice", str(found.violation)
+
+
 def test_every_rule_has_a_row() -> None:
     rows = {rule for rule, _, _ in BROKEN_PROTOCOLS} | {rule for rule, _ in BROKEN_WHEN_CUT}
-    assert rows == {each.name for each in fields(Rules)}
+    assert rows | {*BROKEN_LOOKS} == {each.name for each in fields(Rules)}
 
 
 def test_without_a_finisher_a_crash_after_the_commit_is_never_mended(

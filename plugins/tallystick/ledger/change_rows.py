@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from datetime import datetime
 
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import FeedName, GenerationId
@@ -26,9 +27,17 @@ from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.rows import claims_of, in_utc
-from tallystick.ledger.texts import evidence_json
-from tallystick.ports.planning import Applied
-from tallystick.ports.reports import LookBegun
+from tallystick.ledger.texts import evidence_json, storable
+
+
+@dataclass(frozen=True, slots=True)
+class LookBegun:
+    """A look at the broker that begins now, as the ledger saw it."""
+
+    look_number: int
+    """Its place in the order of all looks, whenever they end."""
+    begun_at: datetime
+    """By the ledger's clock."""
 
 
 def begun_look(transaction: Transaction) -> LookBegun:
@@ -38,31 +47,33 @@ def begun_look(transaction: Transaction) -> LookBegun:
 
 
 def record_snapshot(
-    transaction: Transaction, feed: FeedName, snapshot: BrokerSnapshot, begun: LookBegun
+    transaction: Transaction,
+    feed: FeedName,
+    snapshot: BrokerSnapshot,
+    begun: LookBegun,
+    doubt: str | None = None,
 ) -> int:
     """The id under which the snapshot is kept."""
-    recorded = transaction.one("record_snapshot", feed=feed, **snapshot_columns(snapshot, begun))
-    return int(recorded.snapshot_id)
-
-
-def snapshot_columns(snapshot: BrokerSnapshot, begun: LookBegun) -> dict[str, object]:
-    """The snapshot as the columns of its row."""
     shown = Shown.in_snapshot(snapshot)
-    return {
-        "look_number": begun.look_number,
-        "begun_at": begun.begun_at,
-        "taken_at": snapshot.taken_at,
-        "cluster_id": snapshot.cluster_id,
-        "topic": snapshot.topic,
-        "topic_id": snapshot.topic_id,
-        "is_compacted": snapshot.is_compacted,
-        "retention_ms": snapshot.retention_ms,
-        "shown": shown.compressed(),
-        "log_start_sum": sum(shown.log_start_offsets),
-        "last_stable_sum": sum(shown.last_stable_offsets),
-        "high_watermark_sum": sum(shown.high_watermarks),
-        "leaderless_count": len(shown.leaderless),
-    }
+    recorded = transaction.one(
+        "record_snapshot",
+        feed=feed,
+        look_number=begun.look_number,
+        begun_at=begun.begun_at,
+        taken_at=snapshot.taken_at,
+        cluster_id=snapshot.cluster_id,
+        topic=snapshot.topic,
+        topic_id=snapshot.topic_id,
+        is_compacted=snapshot.is_compacted,
+        retention_ms=snapshot.retention_ms,
+        shown=shown.compressed(),
+        log_start_sum=sum(shown.log_start_offsets),
+        last_stable_sum=sum(shown.last_stable_offsets),
+        high_watermark_sum=sum(shown.high_watermarks),
+        leaderless_count=len(shown.leaderless),
+        doubt=None if doubt is None else storable(doubt),
+    )
+    return int(recorded.snapshot_id)
 
 
 def apply_changes(
@@ -70,15 +81,16 @@ def apply_changes(
     feed: FeedName,
     changes: LogChanges,
     snapshot: BrokerSnapshot | None,
-) -> Applied:
+) -> Mapping[int, GenerationId] | None:
     """Cuts, losses, what is due again, ended, then opened generations; then how far logs reach.
 
-    Of the cuts those that took effect: a claim that is gone or committed by now is not among them.
+    None, and nothing is changed, where a claim that is to be cut is gone or committed by now.
     """
     batch_ids, closing_ids = _locked_batches(transaction, feed, changes)
     if changes.of_known_logs:
         transaction.rows("lock_living_generations", feed=feed)
-    made = cut_claims(transaction, changes.cuts, batch_ids)
+    if not cut_claims(transaction, changes.cuts, batch_ids):
+        return None
     _lose(transaction, changes.lost)
     _ask_again(transaction, [(each.generation_id, each.offsets) for each in changes.due_again])
     _end(transaction, feed, changes.closed, GenerationState.CLOSED)
@@ -91,7 +103,7 @@ def apply_changes(
     opened = _open(transaction, feed, changes)
     if snapshot:
         see(transaction, feed, snapshot, snapshot.partitions)
-    return Applied(replace(changes, cuts=made), opened)
+    return opened
 
 
 def see(
@@ -133,17 +145,23 @@ def _locked_batches(
 
 def cut_claims(
     transaction: Transaction, cuts: Sequence[CutClaim], batch_ids: Sequence[str]
-) -> Sequence[CutClaim]:
-    """The cuts that took effect; the batches and their generations are locked."""
-    if not cuts or not batch_ids:
-        return ()
+) -> bool:
+    """True when all claims that are to be cut stood: they are cut, else none is.
+
+    The batches and their generations are locked.
+    """
+    if not cuts:
+        return True
     claims = claims_of(transaction, batch_ids)
+    if not {(each.batch_id, each.generation_id) for each in cuts} <= {
+        (each.batch_id, each.generation_id) for each in claims
+    }:
+        return False
     transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in claims}
     split = split_claims(claims, cuts)
     _shrink(transaction, split)
     _advance(transaction, {each.claim.generation_id for each in split.changed})
-    standing = {(each.batch_id, each.generation_id) for each in claims}
-    return tuple(each for each in cuts if (each.batch_id, each.generation_id) in standing)
+    return True
 
 
 def _shrink(transaction: Transaction, split: SplitClaims) -> None:

@@ -6,26 +6,25 @@ generations, each by id. Batches adopted at the end are taken only where nobody 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.deciding.plan import FrozenPlan
-from tallystick.domain.identities import BatchId, FeedName, Owner
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.feed_edits import ONLY_TOPIC
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.window import Window
 from tallystick.errors import ConfigurationError, RetirementRefused
-from tallystick.ledger.change_rows import apply_changes, begun_look, record_snapshot
+from tallystick.ledger.change_rows import LookBegun, apply_changes, begun_look, record_snapshot, see
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.finding_rows import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, made_plan
 from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
 from tallystick.ledger.texts import storable
-from tallystick.ports.planning import Applied, Retirement
-from tallystick.ports.reports import LookBegun
+from tallystick.ports.planning import Retirement
 
 
 def read_accounts(transaction: Transaction, feed: FeedName) -> Accounts:
@@ -112,13 +111,24 @@ class PostgresPlanningSession:
         """Generations and unfinished batches of the feed, as of this transaction."""
         return read_accounts(self._transaction, self._feed)
 
-    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
-        """Record the snapshot, then change what the log has changed."""
-        if snapshot:
+    def record_look(
+        self, snapshot: BrokerSnapshot, witnessed: Collection[int], doubt: str | None = None
+    ) -> int:
+        """Keep a look, and hand the witnesses of these partitions over."""
+        number = record_snapshot(self._transaction, self._feed, snapshot, self._begun, doubt)
+        see(self._transaction, self._feed, snapshot, witnessed)
+        return number
+
+    def apply(
+        self, changes: LogChanges, snapshot: BrokerSnapshot | None
+    ) -> Mapping[int, GenerationId] | None:
+        """Change what the log has changed, and record the snapshot; None where neither was done."""
+        opened = apply_changes(self._transaction, self._feed, changes, snapshot)
+        if snapshot and opened is not None:
             self._snapshot_id = record_snapshot(
                 self._transaction, self._feed, snapshot, self._begun
             )
-        return apply_changes(self._transaction, self._feed, changes, snapshot)
+        return opened
 
     def record_findings(self, findings: Sequence[Finding]) -> None:
         """Keep findings with this very transaction."""

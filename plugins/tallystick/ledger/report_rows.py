@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId, Owner
-from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Look, doubt_of_clock
 from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.change_rows import begun_look, see, snapshot_columns
 from tallystick.ledger.compressed import compressed, decompressed
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.look_columns import Shown
@@ -25,7 +22,6 @@ from tallystick.ports.reports import (
     AgeTotals,
     LandedTotals,
     LogTotals,
-    LookBegun,
     LookPlace,
     LookSums,
     ShownBounds,
@@ -43,39 +39,10 @@ class PostgresReports:
 
     _connection: LedgerConnection
 
-    def begin_look(self) -> LookBegun:
-        """The next look."""
+    def doubt_look(self, snapshot_id: int, doubt: str) -> None:
+        """Write down why a look proves nothing."""
         with self._connection.writing() as transaction:
-            return begun_look(transaction)
-
-    def record_look(
-        self,
-        feed: FeedName,
-        snapshot: BrokerSnapshot,
-        doubt: str | None = None,
-        *,
-        begun: LookBegun | None = None,
-        unchanged: Collection[GenerationAccount] = (),
-    ) -> None:
-        """Keep what the broker said to a reconcile, and hand the witnesses of whole logs over."""
-        with self._connection.writing() as transaction:
-            transaction.change(
-                "record_look",
-                feed=feed,
-                doubt=None if doubt is None else storable(doubt),
-                **snapshot_columns(snapshot, begun or begun_look(transaction)),
-            )
-            # Who plans at this moment asks the same witnesses, and hands them over.
-            if not unchanged or not transaction.rows("try_planning_lock", feed=feed):
-                return
-            transaction.rows("lock_living_generations", feed=feed)
-            rows = transaction.rows(
-                "unmoved_witnesses",
-                generation_ids=[each.generation_id for each in unchanged],
-                last_seen_untils=[each.last_seen_until for each in unchanged],
-                seen_epochs=[each.seen_epoch for each in unchanged],
-            )
-            see(transaction, feed, snapshot, [row.partition for row in rows])
+            transaction.change("doubt_look", snapshot_id=snapshot_id, doubt=storable(doubt))
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, in the order in which they began."""

@@ -556,6 +556,11 @@ CREATE FUNCTION public.guard_look() RETURNS trigger
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
+  -- A doubt is added, and never taken back.
+  IF OLD.doubt IS NULL AND NEW.doubt IS NOT NULL
+     AND to_jsonb(NEW) - '{doubt,looked_at}'::text[] = to_jsonb(OLD) - '{doubt,looked_at}'::text[] THEN
+    RETURN NEW;
+  END IF;
   -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
   -- for a column that is generated.
   IF NEW.shown IS NOT NULL
@@ -1331,11 +1336,11 @@ ALTER TABLE ONLY public.broker_snapshot ALTER COLUMN shown SET STORAGE EXTERNAL;
 
 -- TABLE broker_snapshot, COMMENT
 
-COMMENT ON TABLE public.broker_snapshot IS 'What the broker said before each plan and to each reconcile; one row per snapshot.';
+COMMENT ON TABLE public.broker_snapshot IS 'What the broker said to each plan, check, repair and reconcile; one row per snapshot.';
 
 -- COLUMN broker_snapshot.look_number, COMMENT
 
-COMMENT ON COLUMN public.broker_snapshot.look_number IS 'The place of the look among all, by its beginning: a reconcile enters its look when it ends.';
+COMMENT ON COLUMN public.broker_snapshot.look_number IS 'The place of the look among all, by its beginning.';
 
 -- COLUMN broker_snapshot.taken_at, COMMENT
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,16 +15,6 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What became of the changes that a plan asked for."""
-
-    changes: LogChanges
-    """Those that took effect: a claim that was committed meanwhile is not cut."""
-    opened: Mapping[int, GenerationId]
-    """By partition: the ids that opened generations were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +47,27 @@ class PlanningSession(Protocol):
         """Generations and unfinished batches of the feed, as of this transaction."""
         ...
 
-    def apply(self, changes: LogChanges, snapshot: BrokerSnapshot | None) -> Applied:
+    def record_look(
+        self, snapshot: BrokerSnapshot, witnessed: Collection[int], doubt: str | None = None
+    ) -> int:
+        """Keep a look without changes; its number.
+
+        It is the witness of these partitions from here on: it has asked the one before, which held.
+        `doubt` says why nothing is proven to be complete up to it.
+        """
+        ...
+
+    def apply(
+        self, changes: LogChanges, snapshot: BrokerSnapshot | None
+    ) -> Mapping[int, GenerationId] | None:
         """Record the snapshot, then cuts, losses, what is due again, ended, opened generations.
 
-        Without a snapshot the changes come from manifests, and no broker was asked.
+        Returns the ids of opened generations by partition. None, and nothing is changed, where a
+        claim that it cuts was committed in the meantime.
+
+        Without a snapshot no broker was asked, or its look is recorded on its own.
         A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
-        whatever their lease says. A batch that was committed in the meantime loses nothing.
+        whatever their lease says.
         """
         ...
 

@@ -5,15 +5,13 @@ Nothing here reads a proof: the answers stay small however long the history is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId, Owner
-from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Look
 from tallystick.domain.report.document import ReportDocument
 
@@ -25,16 +23,6 @@ class LookPlace:
     snapshot_id: int
     looked_at: datetime
     """Never later than the ledger's clock was when the look began."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookBegun:
-    """A look at the broker that begins now, as the ledger saw it."""
-
-    look_number: int
-    """Its place in the order of all looks, whenever they end."""
-    begun_at: datetime
-    """By the ledger's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +103,8 @@ class LandedTotals:
 class ReportsRecord(Protocol):
     """The part of the ledger that reports come from, and go into; raises what `Ledger` raises."""
 
-    def begin_look(self) -> LookBegun:
-        """To be asked before the broker is."""
-        ...
-
-    def record_look(
-        self,
-        feed: FeedName,
-        snapshot: BrokerSnapshot,
-        doubt: str | None = None,
-        *,
-        begun: LookBegun | None = None,
-        unchanged: Collection[GenerationAccount] = (),
-    ) -> None:
-        """Keep what the broker said to a reconcile; nothing, for a feed that was never planned.
-
-        Without `begun` the look counts as begun when it is kept.
-
-        `doubt` says why nothing is proven to be complete up to this look. `unchanged` are the open
-        generations whose witness this look asked, and held: their logs' new witness is this look,
-        unless somebody has handed it over meanwhile, or is planning at this moment.
-        """
+    def doubt_look(self, snapshot_id: int, doubt: str) -> None:
+        """Write down why nothing is proven to be complete up to a look, unless it stands there."""
         ...
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:

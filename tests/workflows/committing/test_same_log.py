@@ -345,19 +345,3 @@ def test_idle_partitions_are_asked_once_after_a_change_of_leaders(
     land_feed(story.services(), None, LATER)
     reconcile(story.services())
     assert broker.asked == 1
-
-
-def test_a_look_that_was_overtaken_hands_no_witness_over(story: Story) -> None:
-    """A reconcile looked in epoch 0; before it records that, a plan looks further in epoch 1."""
-    services = story.services()
-    before = [*services.ledger.accounts(FEED).generations.values()]
-    old_look = story.broker.snapshot("orders")
-    story.broker.logs[0].epoch += 1
-    story.broker.logs[0].append(Kind.RECORD, 10)
-    plan_feed(services, None, TWO)
-    services.ledger.record_look(FEED, old_look, unchanged=before)
-    [account] = services.ledger.accounts(FEED).generations.values()
-    assert (account.last_seen_until, account.seen_epoch) == (60, 1)
-    reconcile(story.services())
-    [account] = services.ledger.accounts(FEED).generations.values()
-    assert (account.last_seen_until, account.seen_epoch) == (60, 1)

@@ -24,6 +24,7 @@ from tallystick.workflows.reconciling.reporting import (
     report_of,
 )
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.looks import record_look
 from tests.support.scripted_broker import Kind, MinuteByMinute
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
@@ -223,7 +224,7 @@ def test_a_partition_that_the_new_topic_lacks_is_not_complete_over_its_loss(stor
     land_feed(story.services(), None, OWNER)
     ledger = story.services().ledger
     for _ in range(MOST_LOOKS + 5):
-        ledger.record_look(FEED, story.broker.snapshot("orders"))
+        record_look(ledger, FEED, story.broker.snapshot("orders"))
 
     [gone] = [each for each in proven(story).partitions if each.partition == 1]
 

@@ -115,7 +115,7 @@ def decide(facts: PlanFacts) -> Decision:
     findings = (*_findings(facts, changes), *(yield from _frozen_index(facts, after, ends)))
     left = facts.frozen.where(after) if facts.frozen else None
     if left and left.is_open:
-        return Plan(seen.snapshot, left, changes, findings)
+        return Plan(seen, left, changes, findings)
     wanted = wanted_offsets(after.generations, seen.snapshot, isolation=terms.isolation, cuts=ends)
     beyond = beyond_budgets(wanted, terms.limits)
     told = (yield FirstBatches(beyond)) if beyond else {}
@@ -135,7 +135,7 @@ def decide(facts: PlanFacts) -> Decision:
     )
     held = tuple(each for each in after.unfinished if each not in adopted)
     return Plan(
-        look=seen.snapshot,
+        look=seen,
         changes=changes,
         findings=findings,
         batches=run.batches,

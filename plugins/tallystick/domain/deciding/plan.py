@@ -13,9 +13,8 @@ from datetime import datetime
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, PlanId
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.due import DraftBatch
-from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.rules.findings import Finding
 
 
@@ -73,7 +72,7 @@ class FrozenPlan:
 class Plan:
     """What is to be done, in this order: changes and findings recorded, then batches frozen."""
 
-    look: BrokerSnapshot | None = None
+    look: Observation | None = None
     """What was seen of the log; None for a plan that is read again, and asks for no look."""
     resumed: FrozenPlan | None = None
     """The window's own plan, where one of its batches can still be landed after the changes: it is

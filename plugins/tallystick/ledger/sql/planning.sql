@@ -70,10 +70,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
   (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count)
+   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
 VALUES
   (:feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-   :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum, :leaderless_count)
+   :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum, :leaderless_count,
+   :doubt)
 RETURNING snapshot_id;
 
 -- name: lock_batches_to_change
@@ -214,19 +215,6 @@ UPDATE generation g
          ORDER BY known.generation_id
            FOR NO KEY UPDATE OF known) moved
  WHERE g.generation_id = moved.generation_id;
-
--- name: try_planning_lock
--- The planning lock, if nobody plans at this moment.
-SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE SKIP LOCKED;
-
--- name: unmoved_witnesses
--- The partitions whose witness is still the one that was asked.
-SELECT g.partition
-  FROM generation g
-  JOIN unnest(:generation_ids::bigint[], :last_seen_untils::bigint[], :seen_epochs::integer[])
-       AS asked(generation_id, last_seen_until, seen_epoch) USING (generation_id)
- WHERE g.last_seen_until = asked.last_seen_until
-   AND g.seen_epoch IS NOT DISTINCT FROM asked.seen_epoch;
 
 -- name: advance_frontiers
 -- Move each frontier to the end of the contiguous prefix that is committed or lost.

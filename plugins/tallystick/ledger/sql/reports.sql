@@ -1,12 +1,6 @@
--- name: record_look
--- Keep what the broker said to a reconcile; a feed that was never planned has no row to keep it under.
-INSERT INTO broker_snapshot
-  (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
-SELECT f.feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-       :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum,
-       :leaderless_count, :doubt::text
-  FROM feed f WHERE f.feed = :feed;
+-- name: doubt_look
+-- Another witness was silent: nothing is proven by this look alone.
+UPDATE broker_snapshot SET doubt = :doubt WHERE snapshot_id = :snapshot_id AND doubt IS NULL;
 
 -- name: look_places
 -- When the broker was looked at, in the order in which the looks began; those that are whole.

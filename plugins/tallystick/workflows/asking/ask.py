@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
@@ -85,9 +85,10 @@ class _InLedger:
         kept = kept_by_others(services, plan, attempt.attempt_id, offer.lost)
         wanted = danger.given_up(plan, offer.parts, kept)
         with services.ledger.planning(services.feed_name, services.topic) as session:
-            made = replace(wanted, cuts=session.apply(wanted, None).changes.cuts)
+            if session.apply(wanted, None) is None:
+                return
             found = change_findings(
-                services.feed_name, danger.accounts.generations, made, danger.seen
+                services.feed_name, danger.accounts.generations, wanted, danger.seen
             )
             session.record_findings(found)
             # A plan of its own, for what is found here is this run's news, whatever follows.

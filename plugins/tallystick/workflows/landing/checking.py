@@ -39,7 +39,7 @@ from tallystick.workflows.comparing.second_reading import (
     compare_newest,
 )
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.looking import look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms
 from tallystick.workflows.services import Services
 
@@ -79,8 +79,8 @@ def check(
     """
     with at(services, "check"):
         begun_at = services.ledger.clock()
-        accounts = services.ledger.accounts(services.feed_name)
-        seen = observe(services, accounts)
+        look = look_at_log(services)
+        accounts, seen = look.accounts, look.seen
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
         logs = services.ledger.ended_logs(services.feed_name)

@@ -35,6 +35,7 @@ from tallystick.workflows.committing.publishing import publish, refused_publishe
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
 from tallystick.workflows.planning.gone_topic import recorded_if_gone
+from tallystick.workflows.planning.looking import record_look
 from tallystick.workflows.planning.many_values import collector_paused
 from tallystick.workflows.planning.observing import answered, observe
 from tallystick.workflows.planning.plan_report import PlanReport, tell
@@ -57,12 +58,6 @@ class _Known:
     accounts: Accounts
     frozen: FrozenPlan | None
     """The window's newest plan."""
-
-
-class _Overtaken(Exception):
-    """A batch was committed between the look and the changes that cut it: commits don't wait for
-    the planning lock. Nothing was changed.
-    """
 
 
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
@@ -136,26 +131,27 @@ def _as_waived(services: Services, found: Sequence[Finding]) -> tuple[Finding, .
 def _performed(
     services: Services, window: Window | None, owner: Owner, answers: Sequence[Answers]
 ) -> PlanReport | InDanger:
-    """The plan; what is in danger instead, and nothing is changed, if nobody was asked for it."""
+    """The plan; what is in danger instead, with the look on record, if nobody was asked for it."""
     while True:
-        try:
-            with (
-                at(services, "plan"),
-                collector_paused(),
-                services.ledger.planning(services.feed_name, services.topic) as session,
-            ):
-                earlier = session.first_planned_at(owner)
-                known = _Known(session.accounts(), session.newest_plan(window))
-                plan = _decided(services, known, window, owner, answers)
-                if isinstance(plan, InDanger):
-                    return plan
-                report = _carried_out(services, session, plan, window, owner)
+        with (
+            at(services, "plan"),
+            collector_paused(),
+            services.ledger.planning(services.feed_name, services.topic) as session,
+        ):
+            earlier = session.first_planned_at(owner)
+            known = _Known(session.accounts(), session.newest_plan(window))
+            plan = _decided(services, known, window, owner, answers)
+            if isinstance(plan, InDanger):
+                record_look(session, services.feed_name, known.accounts, plan.seen)
+                return plan
+            if report := _carried_out(services, session, plan, window, owner):
                 if earlier:
                     report = replace(report, planned_at=min(earlier, report.planned_at))
                 return report
-        except _Overtaken:
-            # Each time one batch less is left that a plan may cut.
-            log.info("A batch was committed while the log was looked at: planning anew.")
+            if plan.look:
+                record_look(session, services.feed_name, known.accounts, plan.look)
+        # Commits don't wait for the lock. Each time one batch less is left that a plan may cut.
+        log.info("A batch was committed while the log was looked at: planning anew.")
 
 
 def _decided(
@@ -179,13 +175,13 @@ def _decided(
 
 def _carried_out(
     services: Services, session: PlanningSession, plan: Plan, window: Window | None, owner: Owner
-) -> PlanReport:
-    """The plan's effects, in their order; raises _Overtaken."""
+) -> PlanReport | None:
+    """The plan's effects, in their order; None, and there are none, where one can't be had now."""
     if plan.look is None:
         return _report(services, window, plan, services.clock.now())
-    applied = session.apply(plan.changes, plan.look)
-    if applied.changes != plan.changes:
-        raise _Overtaken
+    opened = session.apply(plan.changes, plan.look.snapshot)
+    if opened is None:
+        return None
     session.record_findings(plan.findings)
     report = _report(services, window, plan, services.clock.now())
     if plan.resumed:
@@ -197,7 +193,7 @@ def _carried_out(
         log.warning("%s", each)
     frozen = session.freeze(
         window,
-        _named(services, plan, window, applied.opened),
+        _named(services, plan, window, opened),
         [each.plan.batch_id for each in plan.adopted],
         owner=owner,
         lease=services.lease,
@@ -261,7 +257,7 @@ def _named(
     """The plan's new batches; ranges of logs that it opens have the ids that these were given."""
     if plan.look is None:
         return []
-    now, look = services.clock.now(), plan.look
+    now, look = services.clock.now(), plan.look.snapshot
 
     def claimed(planned: PlannedRange) -> PlannedRange:
         partition = planned.offsets.partition.partition

@@ -8,9 +8,7 @@ from typing import Final
 
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.identities import BatchId, FencingToken
-from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
-from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Trait
@@ -18,9 +16,8 @@ from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
 from tallystick.ports.proofs import BatchPlace
-from tallystick.ports.reports import LookBegun
 from tallystick.workflows.asking.foreseeing import foresee_plan
-from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.looking import look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms
 from tallystick.workflows.reconciling.aborted_check import aborted_findings
 from tallystick.workflows.services import Services
@@ -33,7 +30,8 @@ _MORE_LOOKS_BESIDE_A_RUN: Final = 3
 class BrokerLook:
     """One look at the broker, beside the accounts that it was compared with."""
 
-    begun: LookBegun
+    snapshot_id: int | None
+    """The look's number on record; None for a feed that was never planned."""
     accounts: Accounts
     seen: Observation
     around: Outlook
@@ -44,12 +42,6 @@ class BrokerLook:
     standing: Sequence[Finding]
     not_told: Collection[int]
     """Partitions of which the broker did not tell with what their unread part begins."""
-
-    @property
-    def unchanged(self) -> list[GenerationAccount]:
-        """The generations whose logs are the ones that were seen before."""
-        known, logs = self.accounts.generations, self.seen.logs
-        return [known[each] for each, check in logs.items() if check.sameness is Sameness.SAME]
 
     def is_overtaken(self, now: Accounts) -> bool:
         """True when a finding is about a log that a run has worked on meanwhile, and when a run has
@@ -62,6 +54,10 @@ class BrokerLook:
 
     def _is_worked_on(self, partition: int, now: Accounts) -> bool:
         before, after = self.accounts.generations.get(partition), now.generations.get(partition)
+        if before and after:
+            # The look itself has handed the witness over.
+            seen = before.last_seen_until, before.seen_epoch
+            after = replace(after, last_seen_until=seen[0], seen_epoch=seen[1])
         return before != after or _tokens(self.accounts, partition) != _tokens(now, partition)
 
     def doubted(self, now: Accounts) -> BrokerLook:
@@ -83,23 +79,21 @@ class BrokerLook:
         )
 
 
-def look_at_broker(
-    services: Services, accounts: Accounts, places: Sequence[BatchPlace]
-) -> BrokerLook:
+def look_at_broker(services: Services, places: Sequence[BatchPlace]) -> BrokerLook:
     """A look whose findings hold for the accounts as they still are.
 
     The ledger is read before the broker. If a run lands between the two, and retention takes the
     landed records, what is safe looks lost: so where something is found, the ledger is read again.
     Where runs go on beside each look, nothing that they may have landed is called lost.
     """
-    look = _one_look(services, accounts, places)
+    look = _one_look(services, places)
     for more in reversed(range(_MORE_LOOKS_BESIDE_A_RUN + 1)):
         if not (look.foreseen or look.standing):
             break
         now = services.ledger.accounts(services.feed_name)
         if not look.is_overtaken(now):
             break
-        look = _one_look(services, now, places) if more else look.doubted(now)
+        look = _one_look(services, places) if more else look.doubted(now)
     return look
 
 
@@ -123,13 +117,14 @@ def _perhaps_landed(found: Finding) -> Finding:
     )
 
 
-def _one_look(services: Services, accounts: Accounts, places: Sequence[BatchPlace]) -> BrokerLook:
-    feed, known, begun = services.feed_name, accounts.generations, services.ledger.begin_look()
-    seen = observe(services, accounts)
+def _one_look(services: Services, places: Sequence[BatchPlace]) -> BrokerLook:
+    look = look_at_log(services)
+    feed, accounts, seen = services.feed_name, look.accounts, look.seen
+    known = accounts.generations
     around = outlook(services, known, seen.snapshot)
     to_come = foresee_plan(services, accounts, seen)
     return BrokerLook(
-        begun,
+        look.snapshot_id,
         accounts,
         seen,
         around,

@@ -73,7 +73,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     gone: Sequence[Finding] = ()
     services.progress(Progress("ask the broker"))
     try:
-        look = look_at_broker(services, accounts, places)
+        look = look_at_broker(services, places)
     except SourceError as error:
         silent.append(_unheard(services, Level.L1, "the broker", error, taken_at))
         gone = gone_findings(services, accounts) if isinstance(error, TopicGone) else ()
@@ -115,14 +115,9 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     compared = _second_read(services, look) if level >= Level.L4 else NOTHING_COMPARED
     found = once([*found, *compared.findings])
     silent += compared.unheard
-    if look:
-        services.ledger.record_look(
-            feed,
-            look.seen.snapshot,
-            why_nothing_is_proven(silent, look.foreseen),
-            begun=look.begun,
-            unchanged=look.unchanged,
-        )
+    doubt = why_nothing_is_proven(silent, look.foreseen if look else ())
+    if look and look.snapshot_id is not None and doubt:
+        services.ledger.doubt_look(look.snapshot_id, doubt)
     heard = Heard(
         taken_at,
         broker=look.seen.snapshot if look else None,

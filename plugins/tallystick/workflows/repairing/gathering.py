@@ -15,8 +15,7 @@ from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
@@ -45,10 +44,10 @@ _FEW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The plan, and what the broker showed when it was made."""
+    """The plan, and the look by which it was made."""
 
     plan: RepairPlan
-    snapshot: BrokerSnapshot
+    seen: Observation
     evidence: tuple[str, ...]
     """The digests of all the findings that it is about, each once."""
 
@@ -122,7 +121,7 @@ def decided_repair(
     )
     left = [NotMended(each.finding_id, LATER) for each in later]
     evidence = tuple(dict.fromkeys(each.digest for each in standing))
-    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen.snapshot, evidence)
+    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen, evidence)
 
 
 def chosen_findings(

@@ -24,6 +24,7 @@ from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
+from tallystick.workflows.planning.looking import record_look
 from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
@@ -169,12 +170,13 @@ def begin_repair(
         at(services, "repair"),
         services.ledger.planning(services.feed_name, services.topic) as session,
     ):
+        accounts = session.accounts()
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
             decided = decided_repair(
                 services,
                 ledger,
-                session.accounts(),
+                accounts,
                 finding_ids,
                 owner,
                 digests=digests,
@@ -183,8 +185,9 @@ def begin_repair(
         plan = decided.plan
         if behind and plan.needs_whole_ledger:
             raise behind
-        is_changed = bool(plan.new_generations or plan.read_again)
-        session.apply(plan.changes, decided.snapshot if is_changed else None)
+        session.apply(plan.changes, None)
+        opened = [each.partition.partition for each in plan.changes.opened]
+        record_look(session, services.feed_name, accounts, decided.seen, opened)
         begun: list[BatchPlan] = []
         if plan.claims:
             batches = [

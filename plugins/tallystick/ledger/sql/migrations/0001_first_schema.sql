@@ -205,7 +205,7 @@ CREATE TABLE broker_snapshot (
 );
 ALTER TABLE broker_snapshot ALTER shown SET STORAGE EXTERNAL;
 COMMENT ON TABLE broker_snapshot IS
-  'What the broker said before each plan and to each reconcile; one row per snapshot.';
+  'What the broker said to each plan, check, repair and reconcile; one row per snapshot.';
 COMMENT ON COLUMN broker_snapshot.shown IS
   'What it said of each partition: JSON, compressed as manifests are. Null for an old look of a day
 that has another.';
@@ -216,7 +216,7 @@ COMMENT ON COLUMN broker_snapshot.taken_at IS
 COMMENT ON COLUMN broker_snapshot.begun_at IS
   'Before the broker was asked, by this ledger''s clock.';
 COMMENT ON COLUMN broker_snapshot.look_number IS
-  'The place of the look among all, by its beginning: a reconcile enters its look when it ends.';
+  'The place of the look among all, by its beginning.';
 COMMENT ON COLUMN broker_snapshot.looked_at IS
   'The instant up to which the look may prove something: the earlier one of both clocks.';
 COMMENT ON COLUMN broker_snapshot.doubt IS
@@ -229,6 +229,11 @@ CREATE INDEX broker_snapshot_shown ON broker_snapshot (feed, begun_at) WHERE sho
 
 CREATE FUNCTION guard_look() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  -- A doubt is added, and never taken back.
+  IF OLD.doubt IS NULL AND NEW.doubt IS NOT NULL
+     AND to_jsonb(NEW) - '{doubt,looked_at}'::text[] = to_jsonb(OLD) - '{doubt,looked_at}'::text[] THEN
+    RETURN NEW;
+  END IF;
   -- Rows that this very statement has thinned before are seen as they are now. NEW has no value yet
   -- for a column that is generated.
   IF NEW.shown IS NOT NULL
