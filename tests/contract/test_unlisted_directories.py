@@ -253,7 +253,7 @@ def replace_directory(scene: Scene, directory: str, name: str) -> None:
         (add, {"A9", "B2"}),
         (add_below, {"A9", "B2"}),
         (delete, {"A8"}),
-        (rename, {"A8"}),
+        (rename, {"A8", "A9"}),
         (move_away, {"A8"}),
         (overwrite, {"C1"}),
         (overwrite_manifest, {"N3"}),
