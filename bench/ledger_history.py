@@ -203,14 +203,15 @@ def reported(ledger: PostgresLedger) -> Any:
         feed=FEED,
         topic="orders",
         taken_at=END + timedelta(minutes=1),
+        deepest=Level.L1,
         levels=(Level.L0, Level.L1),
         findings=(),
         benign=(),
         partitions=[
-            PartitionAccount(each, 0, each.frontier, 0, {}, 0, Verdict.PROVEN_OK)
+            PartitionAccount(each, 0, each.frontier, 0, {}, None, 0, Verdict.PROVEN_OK)
             for _, each in sorted(accounts.generations.items())
         ],
-        is_complete=True,
+        silent=(),
     )
     services: Any = SimpleNamespace(ledger=ledger, feed_name=FEED, progress=lambda _: None)
     return report_of(services, reconciled)

@@ -232,6 +232,8 @@ def a_report(minutes: int = 0, **changes: object) -> ReportDocument:
         complete_window_end=None,
         held_back_by=(),
         levels=("L0", "L1"),
+        deepest="L1",
+        silent=(),
         is_complete=False,
         unheard=("HDFS \0 could not be asked: \ud800",),
         findings=(),
@@ -271,8 +273,8 @@ def test_a_report_of_another_format_is_refused_with_its_number(
 ) -> None:
     with story.raw() as hand:
         hand.execute(
-            "INSERT INTO report (feed, taken_at, verdict, document)"
-            " VALUES ('orders', now(), 'UNKNOWN', %s)",
+            "INSERT INTO report (feed, taken_at, verdict, deepest, silent, document)"
+            " VALUES ('orders', now(), 'UNKNOWN', 'L2', '{}', %s)",
             [document],
         )
 

@@ -198,7 +198,9 @@ def test_the_event_of_a_complete_window_comes_once(stage: Stage, dags: Any) -> N
     first = run(dags["ingest_orders"], step=EARLY)
     assert first.telling == {"announce_complete": "success"}
     (told,) = first.completed
-    assert set(told) == {"window_end", "window_end_before", "complete_up_to"}
+    assert set(told) == {
+        "window_end", "window_end_before", "complete_up_to", "storage_heard_at", "accepted",
+    }  # fmt: skip
     assert told["window_end"] <= told["complete_up_to"]
     again = run(dags["reconcile_orders"], step=EARLY)
     assert (again.telling, again.completed) == ({"announce_complete": "skipped"}, [])

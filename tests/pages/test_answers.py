@@ -22,7 +22,7 @@ from tests.support.ledger_story import (
     finding_of,
     snapshot_of,
 )
-from tests.support.report_documents import a_document, a_finding
+from tests.support.report_documents import a_document, a_finding, a_partition
 from tests.support.waivers import accept
 
 LATER = NOON + timedelta(hours=1)
@@ -40,7 +40,8 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
         other.open({0: (0, 20)})
         looked(other, 20 if name == "waiting" else 0)
         if name != "unseen":
-            report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=NOON)
+            part = a_partition(seconds_to_loss=7 * 24 * 3600.0)
+            report = a_report(feed=name, verdict=Verdict.PROVEN_OK, partitions=(part,))
             other.ledger.store_report(report)
         if name == "lossy":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])

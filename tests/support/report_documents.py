@@ -112,6 +112,8 @@ def a_document(
         complete_window_end=TAKEN_AT.replace(minute=0) - 20 * width,
         held_back_by=("orders-3 [1 000, 1 500) A1 PROVEN_LOSS: the log start passed them.",),
         levels=("L0", "L1", "L2"),
+        deepest="L2",
+        silent=(),
         is_complete=True,
         unheard=(),
         findings=tuple(found),

@@ -346,9 +346,15 @@ class ScriptedReader:
 
 
 class MinuteByMinute(ScriptedBroker):
-    """Every snapshot is a minute younger than the one before."""
+    """Every snapshot is a minute younger than the one before; it may be the clock, too."""
 
     minutes = 0
+
+    def now(self) -> datetime:
+        return NOW + timedelta(minutes=self.minutes)
+
+    def pause(self, seconds: float) -> None:
+        return None
 
     def snapshot(self, topic: str) -> BrokerSnapshot:
         self.minutes += 1

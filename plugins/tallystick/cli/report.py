@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
@@ -30,12 +30,10 @@ from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
 from tallystick.domain.rules.outcomes import Outcome, outcome_of
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ConfigurationError, ReportMissing
-from tallystick.report.wording import grouped, place_text
+from tallystick.report.wording import landed_text
 from tallystick.workflows.reconciling import reporting
 
-_MOST_ACCEPTED: Final = 20
 _FORMS: Final = ("text", "json", "csv", "html")
 _BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
 _PROOF_CODES: Final = {
@@ -56,6 +54,8 @@ class CompleteDocument(Document):
     complete_up_to: Instant | None
     complete_window_end: Instant | None
     newest_look_at: Instant | None
+    last_heard: Mapping[str, Instant | None]
+    """By level: when the witness answered a reconcile last."""
     partitions_behind: int
     held_back_by: Sequence[str]
     accepted: Sequence[ShownFinding]
@@ -153,6 +153,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         complete_up_to=proven.up_to,
         complete_window_end=found.window_end,
         newest_look_at=proven.newest_look_at,
+        last_heard={level.value: each.heard_at for level, each in found.heard.items()},
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
         held_back_by=held_back_by(topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
@@ -176,7 +177,7 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
     """If everything up to the instant is proven, and what is not."""
     at = to_second(document.at) if document.at else "any instant"
     said = {
-        "proven": f"Everything that was readable before {at} is {_landed_words(document)}.",
+        "proven": f"Everything that was readable before {at} is {landed_text(document.accepted)}.",
         "not proven": f"Not everything that was readable before {at} is proven to be landed.",
         "unknown": f"It is unknown if everything that was readable before {at} is landed.",
     }[document.proof]
@@ -191,30 +192,6 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
     return [
         f"Feed {document.feed}: {said}",
         reach,
+        f"Storage was heard last: {to_second(document.last_heard.get('L2'))}.",
         *(f"  {each}" for each in document.held_back_by),
     ]
-
-
-def _landed_words(document: CompleteDocument) -> str:
-    """What completeness means here: nothing that people have accepted is called landed."""
-    losses, others = [], []
-    for each in document.accepted:
-        until = to_second(each.waiver.expires_at if each.waiver else None)
-        place = place_text(each)
-        if each.verdict is Verdict.PROVEN_LOSS:
-            losses.append(f"{place} until {until}")
-        else:
-            others.append(f"{place} ({each.code} {each.verdict}) until {until}")
-    if not document.accepted:
-        return "proven to be landed"
-    return (
-        "landed"
-        + (f", or accepted as lost: {_some(losses)}" if losses else "")
-        + (f", or accepted as it stands: {_some(others)}" if others else "")
-    )
-
-
-def _some(words: Sequence[str]) -> str:
-    left = len(words) - _MOST_ACCEPTED
-    more = f"; and {grouped(left)} more (--json shows all)" if left > 0 else ""
-    return "; ".join(words[:_MOST_ACCEPTED]) + more

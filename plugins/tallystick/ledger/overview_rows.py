@@ -8,12 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.domain.batches.states import BatchState, HoleClass
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger import finding_rows
 from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.report_rows import report_text, report_value
 from tallystick.ledger.rows import in_utc
 from tallystick.ports.overview import BatchHead, FeedHead, LogHead, ReportHead, RunHead, RunRecord
@@ -35,8 +38,16 @@ class PostgresOverview:
                 counts[verdict] = counts.get(verdict, 0) + row.findings
             for row in transaction.rows("newest_runs", feed=feed, most=most_runs):
                 runs[row.feed].append(_run_head(row))
+            heard = _last_heard(transaction, feed)
             rows = transaction.rows("feed_heads", feed=feed)
-        return [_feed_head(row, standing[row.feed], runs[row.feed]) for row in rows]
+        return [
+            _feed_head(row, standing[row.feed], runs[row.feed], heard[row.feed]) for row in rows
+        ]
+
+    def last_heard(self, feed: FeedName) -> Heard:
+        """When each witness answered last."""
+        with self._connection.reading() as transaction:
+            return _last_heard(transaction, feed)[feed]
 
     def newest_logs(self, feed: FeedName) -> Sequence[LogHead]:
         """The newest life of each partition's log."""
@@ -164,17 +175,38 @@ def _batch_heads(
     return [_batch_head(row) for row in rows]
 
 
-def _feed_head(row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead]) -> FeedHead:
-    # Sums of other logs, or without those that nobody could ask, can't be compared.
-    is_comparable = row.leaderless_count == 0 and row.of_this_topic == row.partitions
+def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str, Heard]:
+    found: defaultdict[str, dict[Level, LastHeard]] = defaultdict(dict)
+    for row in transaction.rows("last_heard", feed=feed):
+        found[row.feed][Level(row.level)] = LastHeard(
+            in_utc(row.heard_at) if row.heard_at else None,
+            in_utc(row.silent_since) if row.silent_since else None,
+        )
+    return found
+
+
+def _lag(row: Any) -> int | None:
+    """What is not landed of each log added up; None for other logs, or where one was not told."""
+    if row.leaderless_count != 0 or row.of_this_topic != row.partitions:
+        return None
+    shown = Shown.of(row.shown)
+    ends = shown.by_partition(shown.high_watermarks)
+    frontiers: Mapping[int, int] = dict(zip(row.numbers, row.frontiers, strict=True))
+    return sum(max(0, ends.get(each, 0) - frontier) for each, frontier in frontiers.items())
+
+
+def _feed_head(
+    row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead], heard: Heard
+) -> FeedHead:
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=in_utc(row.looked_at) if row.looked_at else None,
-        retention_ms=row.retention_ms,
-        lag=max(0, row.high_watermark_sum - row.frontier_sum) if is_comparable else None,
+        lag=_lag(row),
+        lost_at=in_utc(row.lost_at) if row.lost_at else None,
+        heard=heard,
         standing=standing,
         runs=runs,
     )

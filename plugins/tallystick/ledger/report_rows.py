@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tallystick.domain.batches.states import HoleClass
@@ -32,6 +32,8 @@ from tallystick.ports.reports import (
     WindowTotals,
 )
 
+# A producer's timestamp may lie in a year that no datetime can hold.
+_LONGEST_SECONDS: Final = 100 * 366 * 86_400
 # A look at 10,000 partitions takes some hundred kilobytes on its way here.
 _LOOKS_AT_ONCE: Final = 20
 
@@ -176,6 +178,8 @@ class PostgresReports:
 
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement."""
+        seconds = document.seconds_to_loss
+        left = None if seconds is None else timedelta(seconds=min(seconds, _LONGEST_SECONDS))
         with self._connection.writing() as transaction:
             stored = transaction.one(
                 "store_report",
@@ -183,6 +187,9 @@ class PostgresReports:
                 taken_at=document.taken_at,
                 verdict=document.verdict.value,
                 complete_up_to=document.complete_up_to,
+                lost_at=None if left is None else document.taken_at + left,
+                deepest=document.deepest,
+                silent=list(document.silent),
                 made_by=made_by,
                 document=compressed(storable(document.to_json())),
             )

@@ -1913,15 +1913,31 @@ CREATE TABLE public.report (
     taken_at timestamp with time zone NOT NULL,
     verdict public.verdict NOT NULL,
     complete_up_to timestamp with time zone,
+    lost_at timestamp with time zone,
+    deepest text NOT NULL,
+    silent text[] NOT NULL,
     made_by text,
     document bytea NOT NULL,
-    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT report_deepest_check CHECK ((deepest = ANY (ARRAY['L1'::text, 'L2'::text, 'L3'::text, 'L4'::text])))
 );
 ALTER TABLE ONLY public.report ALTER COLUMN document SET STORAGE EXTERNAL;
 
 -- TABLE report, COMMENT
 
 COMMENT ON TABLE public.report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
+
+-- COLUMN report.lost_at, COMMENT
+
+COMMENT ON COLUMN public.report.lost_at IS 'When retention may take the first record that is not landed; null where none waits, or nobody knows.';
+
+-- COLUMN report.deepest, COMMENT
+
+COMMENT ON COLUMN public.report.deepest IS 'The level that was asked for.';
+
+-- COLUMN report.silent, COMMENT
+
+COMMENT ON COLUMN public.report.silent IS 'The levels at which a witness did not answer.';
 
 -- COLUMN report.made_by, COMMENT
 

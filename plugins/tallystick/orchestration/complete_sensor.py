@@ -74,7 +74,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         told = event or {"error": f"Feed {self.feed}: the trigger has said nothing."}
         if "error" in told:
             raise AirflowFailException(told["error"])
-        self.log.info("Feed %s is complete up to %s.", self.feed, told["complete_up_to"])
+        self.log.info("Feed %s: %s", self.feed, told["said"])
         return str(told["complete_up_to"])
 
     def _wait(self) -> NoReturn:

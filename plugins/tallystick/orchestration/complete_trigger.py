@@ -43,7 +43,7 @@ class FeedCompleteTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `complete_up_to`, or the `error` that no further question would mend."""
+        """One event: `complete_up_to` with what was `said`, or an `error` that would stay."""
         asked: Future[Answer] | None = None
         told = ""
         while True:
@@ -63,7 +63,8 @@ class FeedCompleteTrigger(BaseTrigger):
                 log.warning("Feed %s is asked again: %s", self.feed, error.describe())
             else:
                 if answer.is_proven and answer.complete_up_to:
-                    yield TriggerEvent({"complete_up_to": answer.complete_up_to.isoformat()})
+                    up_to = answer.complete_up_to.isoformat()
+                    yield TriggerEvent({"complete_up_to": up_to, "said": str(answer)})
                     return
                 if str(answer) != told:
                     told = str(answer)

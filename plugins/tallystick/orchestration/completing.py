@@ -59,13 +59,15 @@ def announce_complete(feed: Feed, context: Context) -> None:
         found = feed_completeness(ledger, FeedName(feed.name))
     asset = complete_asset_of(feed.name)
     before = _told_last(context, asset)
-    end, up_to = found.window_end, found.proven.up_to
+    end, up_to, heard = found.window_end, found.proven.up_to, found.storage_heard_at
     if end is None or up_to is None or (before and end <= before):
         raise AirflowSkipException("No further window is complete.")
     context["outlet_events"][asset].extra = {
         "window_end": end.isoformat(),
         "window_end_before": before.isoformat() if before else None,
         "complete_up_to": up_to.isoformat(),
+        "storage_heard_at": heard.isoformat() if heard else None,
+        "accepted": [each.finding_id for each in found.accepted],
     }
     log.info("Told %s that every window to %s is complete.", asset.uri, end.isoformat())
 

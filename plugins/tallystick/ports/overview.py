@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
-from tallystick.domain.report.standing import seconds_to_loss, verdict_now
+from tallystick.domain.report.standing import Heard, verdict_now
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ports.findings import StoredFinding
@@ -58,9 +58,11 @@ class FeedHead:
     report: ReportHead | None
     looked_at: datetime | None
     """The newest look at the broker."""
-    retention_ms: int | None
     lag: int | None
     """Offsets below that look's high watermarks that are not landed; None where it can't tell."""
+    lost_at: datetime | None
+    """When retention may take the first of what the newest report saw waiting; None if unknown."""
+    heard: Heard
     standing: Mapping[Verdict, int]
     """Findings that stand; those that two people accept count as WAIVED."""
     runs: Sequence[RunHead]
@@ -69,7 +71,8 @@ class FeedHead:
     @property
     def verdict(self) -> Verdict:
         """What is said of the feed now."""
-        return verdict_now(self.report.verdict if self.report else None, self.standing)
+        reported = self.report.verdict if self.report else None
+        return verdict_now(reported, self.heard, self.standing)
 
     @property
     def complete_up_to(self) -> datetime | None:
@@ -77,8 +80,13 @@ class FeedHead:
         return self.report.complete_up_to if self.report else None
 
     def seconds_to_loss(self, now: datetime) -> float | None:
-        """The least time until retention may take what is not landed; None where nobody knows."""
-        return seconds_to_loss(self.complete_up_to, self.retention_ms, self.lag, now)
+        """The least time until retention may take what is not landed; None where nobody knows.
+
+        Zero: it may be gone at any moment, or nobody has looked for so long.
+        """
+        if not self.lag or self.lost_at is None:
+            return None
+        return max(0.0, (self.lost_at - now).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,10 @@ class OverviewRecord(Protocol):
 
     def feed_heads(self, feed: FeedName | None = None, *, most_runs: int) -> Sequence[FeedHead]:
         """Every feed that was ever planned, or this one alone, by name."""
+        ...
+
+    def last_heard(self, feed: FeedName) -> Heard:
+        """When each witness of the feed answered last, by its stored reports."""
         ...
 
     def newest_logs(self, feed: FeedName) -> Sequence[LogHead]:

@@ -8,8 +8,10 @@ from typing import Final
 
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings
+from tallystick.domain.verdicts import Verdict
 
 _MOST_PLACES: Final = 6
+_MOST_ACCEPTED: Final = 20
 
 
 def with_capital(words: str) -> str:
@@ -86,6 +88,31 @@ def extent_text(trouble: Trouble) -> str:
         return intervals.pop()
     many = "1 partition" if len(partitions) == 1 else f"{grouped(len(partitions))} partitions"
     return f"{trouble.worst.topic}, {grouped(len(intervals))} intervals of {many}"
+
+
+def landed_text(accepted: Sequence[FindingPart]) -> str:
+    """What is proven of a feed: nothing that people have accepted is called landed."""
+    losses, others = [], []
+    for each in accepted:
+        until = each.waiver.expires_at.isoformat(timespec="seconds") if each.waiver else "-"
+        place = place_text(each)
+        if each.verdict is Verdict.PROVEN_LOSS:
+            losses.append(f"{place} until {until}")
+        else:
+            others.append(f"{place} ({each.code} {each.verdict}) until {until}")
+    if not accepted:
+        return "proven to be landed"
+    return (
+        "landed"
+        + (f", or accepted as lost: {_some(losses)}" if losses else "")
+        + (f", or accepted as it stands: {_some(others)}" if others else "")
+    )
+
+
+def _some(words: Sequence[str]) -> str:
+    left = len(words) - _MOST_ACCEPTED
+    more = f"; and {grouped(left)} more (--json shows all)" if left > 0 else ""
+    return "; ".join(words[:_MOST_ACCEPTED]) + more
 
 
 def trouble_words(trouble: Trouble) -> list[str]:

@@ -234,7 +234,7 @@ def test_a_feed_that_was_never_planned_has_a_report_that_knows_nothing(feed: Fee
     assert document.coverage.edges == ()
 
 
-def test_time_to_loss_is_counted_from_the_last_look_that_is_proven(feed: Feed) -> None:
+def test_time_to_loss_is_counted_from_the_oldest_record_that_waits(feed: Feed) -> None:
     feed.produce(10, 5)
     feed.land()
     feed.goes_on(5)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tallystick.domain.identities import Owner
-from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Completeness, Proof
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.rules.findings import Finding, FindingCode
@@ -26,27 +24,17 @@ from tallystick.workflows.reconciling.reporting import (
     report_of,
 )
 from tallystick.workflows.repairing.repair import repair_feed
-from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
+from tests.support.scripted_broker import Kind, MinuteByMinute
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
 
 OWNER = Owner("one")
 
 
-class Ticking(ScriptedBroker):
-    """Each of its snapshots is a minute younger than the one before."""
-
-    ticks = 0
-
-    def snapshot(self, topic: str) -> BrokerSnapshot:
-        self.ticks += 1
-        return replace(super().snapshot(topic), taken_at=NOW + timedelta(minutes=self.ticks))
-
-
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """Two partitions, landed up to 15."""
-    story = Story(ledger_databases(), tmp_path, Ticking("orders"))
+    story = Story(ledger_databases(), tmp_path, MinuteByMinute("orders"))
     for count in (10, 5):
         for log in story.broker.logs.values():
             log.append(Kind.RECORD, count)
@@ -214,7 +202,8 @@ class Down:
 
 
 def test_a_look_proves_nothing_new_while_the_storage_is_silent(story: Story) -> None:
-    services = story.services()
+    assert isinstance(story.broker, MinuteByMinute)
+    services = replace(story.services(), clock=story.broker)
     before = proven(story).up_to
 
     report = reconcile(replace(services, store=Down(services.store)))

@@ -20,6 +20,8 @@ play no part: they are labels, and they lie.
    partition proves nothing of it, unless it is of another topic, and the partition's logs are over.
 8. A proof has a beginning. Where a log begins above offset 0, what was readable before the feed's
    first look may lie below that: unknown.
+9. A witness that is overdue is a silent one: a look proves nothing that is newer than storage's
+   silence, or than its last answer by two days.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from enum import StrEnum
 from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
+from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.n3_unfinished_batch import is_of_manifest
 from tallystick.domain.rules.rule import Trait
@@ -38,6 +41,9 @@ from tallystick.domain.verdicts import Verdict
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
+
+# Reconciles ask it each day; one may fail.
+_STORAGE_IS_DUE: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,21 @@ def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
         "the look proves nothing, for the clock of the machine that asked the broker was"
         f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
     )
+
+
+def doubt_of_storage(
+    looked_at: datetime, storage: LastHeard, first_look_at: datetime
+) -> str | None:
+    """Why a look proves nothing that nobody has compared with storage; None for any other.
+
+    Each commit has read its own files back, so the feed's first look is as good as an answer.
+    """
+    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + _STORAGE_IS_DUE
+    if since and looked_at > since:
+        return f"the look proves nothing, for storage is silent since {since:%Y-%m-%d %H:%M} UTC."
+    if looked_at > overdue:
+        return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
+    return None
 
 
 @dataclass(frozen=True, slots=True)

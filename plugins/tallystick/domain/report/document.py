@@ -147,6 +147,10 @@ class ReportDocument:
     """Why it is not later, in a few sentences."""
     levels: tuple[str, ...]
     """What was asked."""
+    deepest: str
+    """The level that was asked for: beyond the others, where there was nobody to ask."""
+    silent: tuple[str, ...]
+    """Levels at which a witness did not answer."""
     is_complete: bool
     """False when a witness was silent."""
     unheard: tuple[str, ...]
@@ -169,6 +173,12 @@ class ReportDocument:
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ValueError(f"format {self.format!r} is not {FORMAT!r}")
+
+    @property
+    def seconds_to_loss(self) -> float | None:
+        """The least of all partitions; None where nothing waits, or nobody knows."""
+        known = (each.seconds_to_loss for each in self.partitions)
+        return min((each for each in known if each is not None), default=None)
 
     def to_json(self) -> str:
         """The document on one line."""

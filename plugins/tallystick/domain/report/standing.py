@@ -1,11 +1,13 @@
-"""What is said of a feed now: by its newest report, and by the findings that stand since."""
+"""What is said of a feed now: by who was heard last, and by the findings that stand since."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias
 
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.verdicts import Verdict
 
 # Every finding of these is on record, so the record knows better than an older report if it stands.
@@ -14,35 +16,33 @@ _ON_RECORD: Final = frozenset(
 )
 
 
-def verdict_now(reported: Verdict | None, standing: Iterable[Verdict]) -> Verdict:
-    """The worst of what stands, and of what only the newest report could say.
+@dataclass(frozen=True, slots=True)
+class LastHeard:
+    """What a witness answered last to who asked at its level."""
 
-    What a silent witness would have said is on no record, so UNKNOWN lasts until the next report;
-    so it does before the first one. A finding that has ended since the report counts no more.
+    heard_at: datetime | None
+    """The newest report to which it answered; None where there is none."""
+    silent_since: datetime | None
+    """The first report after that to which it did not; None while it answers."""
 
-    >>> verdict_now(Verdict.PROVEN_LOSS, []).value, verdict_now(None, []).value
+
+Heard: TypeAlias = Mapping[Level, LastHeard]
+"""The broker at L1, the listings at L2, the rows at L3, the second reader at L4."""
+
+
+def verdict_now(reported: Verdict | None, heard: Heard, standing: Iterable[Verdict]) -> Verdict:
+    """The worst of what stands, of who is silent, and of what only the newest report could say.
+
+    What a silent witness would have said is on no record, so UNKNOWN lasts until somebody asks it
+    again; so it does before the first report. A finding that has ended since counts no more.
+
+    >>> verdict_now(Verdict.PROVEN_LOSS, {}, []).value, verdict_now(None, {}, []).value
     ('PROVEN_OK', 'UNKNOWN')
-    >>> verdict_now(Verdict.UNKNOWN, [Verdict.SUSPECTED]).value
+    >>> verdict_now(Verdict.UNKNOWN, {}, [Verdict.SUSPECTED]).value
     'UNKNOWN'
     """
-    if reported is None:
+    if reported is None or any(each.silent_since for each in heard.values()):
         told = Verdict.UNKNOWN
     else:
         told = Verdict.PROVEN_OK if reported in _ON_RECORD else reported
     return Verdict.worst_of([told, *standing])
-
-
-def seconds_to_loss(
-    complete_up_to: datetime | None, retention_ms: int | None, lag: int | None, now: datetime
-) -> float | None:
-    """The least time until retention may take what is not landed; None when nothing waits, or
-    nobody knows.
-
-    All that was appended before `complete_up_to` is landed: what waits is newer than that. A report
-    that is older than the retention says nothing of it; a loss that is near, or has come, is a
-    finding.
-    """
-    if not lag or complete_up_to is None or retention_ms is None:
-        return None
-    least = (complete_up_to + timedelta(milliseconds=retention_ms) - now).total_seconds()
-    return least if least > 0 else None

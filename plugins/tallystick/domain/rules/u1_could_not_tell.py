@@ -11,17 +11,18 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import its_file
-from tallystick.domain.rules.evidence import file_in, of_topic, topic_id_in
+from tallystick.domain.rules.evidence import file_in, of_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
+
+_WITNESSES: Final = {Level.L1: "broker", Level.L2: "storage", Level.L3: "landed rows"}
 
 
 def _its_witness(found: Finding) -> str:
     if file_in(found.evidence):
         return its_file(found)
-    brokers = f"brokers of topic {found.topic}"
-    return found.subject or (brokers if topic_id_in(found.evidence) else "silent witness")
+    return found.subject or f"brokers of topic {found.topic}"
 
 
 U1: Final = Rule(
@@ -94,7 +95,14 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
 
 
 def could_not_tell(
-    feed: str, topic: str, *, what: str, reason: str, seen_at: datetime, remedy: str = ""
+    feed: str,
+    topic: str,
+    level: Level,
+    *,
+    what: str,
+    reason: str,
+    seen_at: datetime,
+    remedy: str = "",
 ) -> Finding:
     """A witness did not answer: everything it would have said is unknown.
 
@@ -103,12 +111,13 @@ def could_not_tell(
     return Finding(
         rule=U1,
         verdict=Verdict.UNKNOWN,
-        level=Level.L1,
+        level=level,
         feed=feed,
         topic=topic,
         cause=f"{what} could not be asked: {reason}",
         next_step=remedy or f"Run again when it answers: tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
+        subject=_WITNESSES[level],
     )
 
 

@@ -1,27 +1,42 @@
 -- name: feed_heads
--- Each feed that is not retired, or the named one, with its newest report and its newest look; nothing
--- here is compressed.
+-- Each feed that is not retired, or the named one, with its newest report and its newest look.
 SELECT f.feed, f.topic,
-       r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by,
-       s.looked_at, s.retention_ms, s.high_watermark_sum, s.leaderless_count,
-       logs.partitions, logs.frontier_sum, logs.of_this_topic
+       r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
+       s.looked_at, s.shown, s.leaderless_count,
+       logs.partitions, logs.numbers, logs.frontiers, logs.of_this_topic
   FROM feed f
   LEFT JOIN LATERAL (
-       SELECT report_id, taken_at, verdict, complete_up_to, made_by FROM report
+       SELECT report_id, taken_at, verdict, complete_up_to, made_by, lost_at FROM report
         WHERE report.feed = f.feed ORDER BY report_id DESC LIMIT 1) r ON true
   LEFT JOIN LATERAL (
-       SELECT looked_at, topic_id, retention_ms, high_watermark_sum, leaderless_count
+       SELECT looked_at, topic_id, shown, leaderless_count
          FROM broker_snapshot
         WHERE broker_snapshot.feed = f.feed ORDER BY look_number DESC LIMIT 1) s ON true
  CROSS JOIN LATERAL (
-       SELECT count(*) AS partitions, coalesce(sum(g.frontier), 0)::bigint AS frontier_sum,
-              count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic
-         FROM (SELECT DISTINCT ON (partition) frontier, topic_id FROM generation
+       SELECT count(*) AS partitions, count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic,
+              coalesce(array_agg(g.partition), '{}') AS numbers,
+              coalesce(array_agg(g.frontier), '{}') AS frontiers
+         FROM (SELECT DISTINCT ON (partition) partition, frontier, topic_id FROM generation
                 WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
  WHERE CASE WHEN :feed::text IS NULL
             THEN NOT EXISTS (SELECT FROM feed_retirement ended WHERE ended.feed = f.feed)
             ELSE f.feed = :feed::text END
  ORDER BY f.feed;
+
+-- name: last_heard
+-- When a witness was heard at each level, and since when it is silent to all who asked: by feed.
+SELECT f.feed, asked.level, heard.taken_at AS heard_at, silent.since AS silent_since
+  FROM feed f
+ CROSS JOIN (VALUES ('L1'), ('L2'), ('L3'), ('L4')) AS asked(level)
+  LEFT JOIN LATERAL (
+       SELECT report_id, taken_at FROM report r
+        WHERE r.feed = f.feed AND r.deepest >= asked.level AND NOT asked.level = ANY(r.silent)
+        ORDER BY report_id DESC LIMIT 1) heard ON true
+ CROSS JOIN LATERAL (
+       SELECT min(taken_at) AS since FROM report r
+        WHERE r.feed = f.feed AND asked.level = ANY(r.silent)
+          AND r.report_id > coalesce(heard.report_id, 0)) silent
+ WHERE :feed::text IS NULL OR f.feed = :feed::text;
 
 -- name: findings_ended
 -- The numbers of a feed's findings that ended between two instants, both counting, or since the first.

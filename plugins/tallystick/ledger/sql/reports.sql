@@ -149,8 +149,10 @@ SELECT max(window_until) AS window_until FROM plan
 
 -- name: store_report
 -- Keep a whole report: it is there, or it is not.
-INSERT INTO report (feed, taken_at, verdict, complete_up_to, made_by, document)
-VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :made_by::text, :document)
+INSERT INTO report
+       (feed, taken_at, verdict, complete_up_to, lost_at, deepest, silent, made_by, document)
+VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :lost_at, :deepest, :silent::text[],
+        :made_by::text, :document)
 RETURNING report_id;
 
 -- name: newest_report

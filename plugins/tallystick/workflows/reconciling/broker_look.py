@@ -9,6 +9,7 @@ from typing import Final
 from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
@@ -35,6 +36,7 @@ class BrokerLook:
     begun: LookBegun
     accounts: Accounts
     seen: Observation
+    around: Outlook
     foreseen: Sequence[Finding]
     """What the next plan will find, and record with the change itself."""
     unasked: Sequence[Unasked]
@@ -130,6 +132,7 @@ def _one_look(services: Services, accounts: Accounts, places: Sequence[BatchPlac
         begun,
         accounts,
         seen,
+        around,
         foreseen=to_come.findings,
         unasked=to_come.unasked,
         standing=(

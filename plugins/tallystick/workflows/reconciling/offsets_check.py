@@ -91,6 +91,7 @@ def _unread(services: Services, batch_id: BatchId, reason: str) -> Finding:
     return could_not_tell(
         services.feed_name,
         services.topic,
+        Level.L2,
         what=f"the rows of batch {batch_id}",
         reason=reason,
         seen_at=services.clock.now(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.logs.generation import GenerationAccount
@@ -57,7 +57,6 @@ def _part(
     partition = account.partition.partition
     is_heard = found.log_start_offset is not None
     is_seen = seen is not None and is_heard and seen.topic_id == account.topic_id
-    high_watermark = seen.high_watermarks.get(partition) if seen and is_seen else None
     gaps = _gaps(account)
     return PartitionPart(
         partition=partition,
@@ -69,9 +68,9 @@ def _part(
         frontier=account.frontier,
         log_start_offset=found.log_start_offset,
         last_stable_offset=seen.last_stable_offsets.get(partition) if seen and is_seen else None,
-        high_watermark=high_watermark,
+        high_watermark=seen.high_watermarks.get(partition) if seen and is_seen else None,
         lag=found.lag,
-        seconds_to_loss=_seconds_to_loss(account, high_watermark, proven, seen, now),
+        seconds_to_loss=_seconds(found.time_to_loss),
         rows=sum(each.rows for each in logs),
         holes={kind.value: sum(each.holes.get(kind, 0) for each in logs) for kind in HoleClass},
         lost=sum(each.lost for each in logs),
@@ -92,19 +91,8 @@ def _gaps(account: GenerationAccount) -> list[GapPart]:
     ]
 
 
-def _seconds_to_loss(
-    account: GenerationAccount,
-    high_watermark: int | None,
-    proven: PartitionCompleteness | None,
-    seen: ShownBounds | None,
-    now: datetime,
-) -> float | None:
-    """The least time that the record at the frontier is kept: it is newer than what is proven."""
-    if seen is None or high_watermark is None or high_watermark <= account.frontier:
-        return None
-    if proven is None or proven.up_to is None or proven.blocked_by or seen.retention_ms is None:
-        return None
-    return (proven.up_to - now).total_seconds() + seen.retention_ms / 1000
+def _seconds(left: timedelta | None) -> float | None:
+    return None if left is None else left.total_seconds()
 
 
 def _checked_at(reconciled: ReconcileReport, totals: LandedTotals) -> dict[str, datetime | None]:

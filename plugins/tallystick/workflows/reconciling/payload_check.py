@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.closing import Payloads
@@ -48,6 +49,7 @@ def look_at_payloads(services: Services) -> PayloadsLook:
         silence = could_not_tell(
             services.feed_name,
             services.topic,
+            Level.L3,
             what="landed payloads",
             reason=error.describe(),
             seen_at=services.clock.now(),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.logs.outlook import time_to_loss
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.ports.proofs import LandedCounts
 from tallystick.workflows.comparing.second_reading import SecondReadReport
+from tallystick.workflows.reconciling.broker_look import BrokerLook
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
 
 
@@ -27,6 +28,8 @@ class PartitionAccount:
     readable_until: int | None
     record_count: int
     holes: Mapping[HoleClass, int]
+    time_to_loss: timedelta | None
+    """None where nothing waits, or nobody knows."""
     lost_count: int
     """Offsets recorded as lost: rows + holes + these make the span up to the frontier."""
     verdict: Verdict
@@ -49,19 +52,26 @@ class ReconcileReport:
     feed: str
     topic: str
     taken_at: datetime
+    deepest: Level
+    """The level that was asked for."""
     levels: Sequence[Level]
     findings: Sequence[Finding]
     benign: Sequence[Finding]
     """What is normal on such a topic, each with its reason: no trouble, and not on record."""
     partitions: Sequence[PartitionAccount]
-    is_complete: bool
-    """False when a witness did not answer."""
+    silent: Sequence[Level]
+    """Where a witness did not answer."""
     scrub: ScrubReport | None = None
     """What was read in full; None where that was not asked for."""
     second_read: SecondReadReport | None = None
     """What a second reader compared; None where that was not asked for, or could not be."""
     warnings: Sequence[str] = ()
     """What the feed's file says otherwise than the ledger."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False when a witness did not answer."""
+        return not self.silent
 
     @property
     def verdict(self) -> Verdict:
@@ -82,13 +92,15 @@ class ReconcileReport:
 def partition_accounts(
     generations: Mapping[int, GenerationAccount],
     counts: Mapping[GenerationId, LandedCounts],
-    snapshot: BrokerSnapshot | None,
+    look: BrokerLook | None,
     isolation: Isolation,
     findings: Sequence[Finding],
+    *,
+    now: datetime,
 ) -> list[PartitionAccount]:
-    """Each partition's newest generation, in their order; no snapshot: the broker was not heard."""
+    """Each partition's newest generation, in their order; without a look the broker was silent."""
     return [
-        _partition(account, counts, snapshot, isolation, findings)
+        _partition(account, counts, look, isolation, findings, now)
         for _, account in sorted(generations.items())
     ]
 
@@ -96,16 +108,17 @@ def partition_accounts(
 def _partition(
     account: GenerationAccount,
     counts: Mapping[GenerationId, LandedCounts],
-    snapshot: BrokerSnapshot | None,
+    look: BrokerLook | None,
     isolation: Isolation,
     findings: Sequence[Finding],
+    now: datetime,
 ) -> PartitionAccount:
-    bounds = None
-    if snapshot and snapshot.topic_id == account.topic_id:
-        bounds = snapshot.partitions.get(account.partition.partition)
-    mine = [
-        each.verdict for each in findings if each.partition in (None, account.partition.partition)
-    ]
+    bounds, left = None, None
+    number = account.partition.partition
+    if look and look.seen.snapshot.topic_id == account.topic_id:
+        bounds = look.seen.snapshot.partitions.get(number)
+        left = time_to_loss(look.seen.snapshot, number, look.around, now=now).shortest
+    mine = [each.verdict for each in findings if each.partition in (None, number)]
     readable = bounds.readable_until(isolation) if bounds else None
     landed = counts.get(account.generation_id, LandedCounts())
     return PartitionAccount(
@@ -116,6 +129,7 @@ def _partition(
         holes={kind: landed.holes[kind].count if kind in landed.holes else 0 for kind in HoleClass}
         if landed.holes or landed.record_count
         else {},
+        time_to_loss=left,
         lost_count=landed.lost_count,
         verdict=Verdict.worst_of([account.verdict_of_none(readable), *mine]),
     )

@@ -78,7 +78,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     try:
         look = look_at_broker(services, accounts, places)
     except SourceError as error:
-        silent.append(_unheard(services, "the broker", error, taken_at))
+        silent.append(_unheard(services, Level.L1, "the broker", error, taken_at))
         gone = gone_findings(services, accounts) if isinstance(error, TopicGone) else ()
     else:
         accounts = look.accounts
@@ -92,7 +92,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         services.progress(Progress("look at storage"))
         stored = look_at_storage(services, places, unsound, reads_in_full=level >= Level.L3)
         if stored.failure:
-            silent.append(_unheard(services, "HDFS", stored.failure, taken_at))
+            silent.append(_unheard(services, Level.L2, "HDFS", stored.failure, taken_at))
         # What was found before storage fell silent is told all the same.
         found += stored.findings
         silent += stored.rows.unheard
@@ -140,7 +140,9 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
-    is_listed_in_part = any(each.rule.has(Trait.SILENCE) for each in found)
+    quiet = {each.level for each in (*found, *silent) if each.rule.has(Trait.SILENCE)}
+    if look is None and level >= Level.L4 and services.second_reader:
+        quiet.add(Level.L4)
     found = _settled(services, accounts, found, heard, begun_at)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
@@ -148,6 +150,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         feed=feed,
         topic=services.topic,
         taken_at=taken_at,
+        deepest=level,
         levels=tuple(
             each for each in Level if each <= level and (each < Level.L4 or compared.has_looked)
         ),
@@ -156,11 +159,12 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         partitions=partition_accounts(
             accounts.generations,
             counts,
-            look.seen.snapshot if look else None,
+            look,
             services.isolation,
             findings,
+            now=services.present(),
         ),
-        is_complete=not silent and not is_listed_in_part,
+        silent=sorted(quiet),
         scrub=scrubbed,
         second_read=compared if compared.has_looked else None,
     )
@@ -174,11 +178,16 @@ def _second_read(services: Services, look: BrokerLook | None) -> SecondReadRepor
 
 
 def _unheard(
-    services: Services, what: str, error: SourceError | StorageError, seen_at: datetime
+    services: Services,
+    level: Level,
+    what: str,
+    error: SourceError | StorageError,
+    seen_at: datetime,
 ) -> Finding:
     return could_not_tell(
         services.feed_name,
         services.topic,
+        level,
         what=what,
         reason=error.describe(),
         seen_at=seen_at,

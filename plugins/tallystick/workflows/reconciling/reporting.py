@@ -21,6 +21,7 @@ from tallystick.domain.report.completeness import (
     Look,
     Proof,
     completeness_of,
+    doubt_of_storage,
     would_hold_back,
 )
 from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
@@ -35,7 +36,8 @@ from tallystick.domain.report.document import (
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.pages import perhaps_thinned
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.report.standing import Heard, LastHeard
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -68,8 +70,16 @@ class FeedCompleteness:
     """The newest end of a window at or before `proven.up_to`."""
     numbers: Mapping[tuple[object, ...], int]
     """Of the standing findings, by what they are about."""
+    heard: Heard
+    """When each witness answered last."""
     accepted: Sequence[StoredFinding] = ()
     """What would hold it back, had not two people accepted it; oldest first."""
+
+    @property
+    def storage_heard_at(self) -> datetime | None:
+        """When a reconcile heard storage last; None before the first."""
+        storage = self.heard.get(Level.L2)
+        return storage.heard_at if storage else None
 
 
 def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
@@ -83,7 +93,8 @@ def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     unseen = [each for each in ledger.waiting(feed) if each.state is BatchState.COMMITTED]
     left = unfinished_batches(feed, topic, unseen)
     findings += [each for each in left if each.key not in stored]
-    found = _completeness(ledger, feed, generations, findings, stored)
+    heard = ledger.last_heard(feed)
+    found = _completeness(ledger, feed, generations, findings, stored, heard)
     accepted = [
         each
         for each in standing
@@ -153,7 +164,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     ]
     # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
     told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
-    complete = _completeness(ledger, feed, generations, told, stored)
+    heard = _heard_now(ledger.last_heard(feed), reconciled)
+    complete = _completeness(ledger, feed, generations, told, stored, heard)
     places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
     borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
     edges = edges_of(borders, reconciled.taken_at)
@@ -181,6 +193,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
             reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
         ),
         levels=tuple(each.value for each in reconciled.levels),
+        deepest=reconciled.deepest.value,
+        silent=tuple(each.value for each in reconciled.silent),
         is_complete=reconciled.is_complete,
         unheard=tuple(unheard),
         findings=_finding_parts(findings, stored),
@@ -211,12 +225,17 @@ def _completeness(
     generations: Mapping[int, Sequence[GenerationAccount]],
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
+    heard: Heard,
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
+    looks = (
+        replace(each, doubt=each.doubt or _doubt_of(each, heard, places))
+        for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
+    )
     proven = completeness_of(
         generations,
         findings,
-        _looks(ledger, places[: -MOST_LOOKS - 1 : -1]),
+        looks,
         first_look_at=places[0].looked_at if places else None,
     )
     end = ledger.newest_window_end(feed, proven.up_to) if proven.up_to else None
@@ -224,7 +243,25 @@ def _completeness(
         proven,
         end if end and proven.proof_of(end) is Proof.PROVEN else None,
         {key: each.finding_id for key, each in stored.items()},
+        heard,
     )
+
+
+def _heard_now(before: Heard, reconciled: ReconcileReport) -> Heard:
+    """When each witness answered last, with this reconcile, whose report is not stored yet."""
+    at, silent = reconciled.taken_at, reconciled.silent
+    return {
+        level: each
+        if level > reconciled.deepest
+        else replace(each, silent_since=each.silent_since or at)
+        if level in silent
+        else LastHeard(at, None)
+        for level, each in before.items()
+    }
+
+
+def _doubt_of(look: Look, heard: Heard, places: Sequence[LookPlace]) -> str | None:
+    return doubt_of_storage(look.looked_at, heard[Level.L2], places[0].looked_at)
 
 
 def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.report.standing import seconds_to_loss, verdict_now
+from tallystick.domain.finding_codes import Level
+from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.verdicts import Verdict
 
 NOW = datetime(2026, 11, 8, 12, tzinfo=UTC)
-HOUR_MS = 3_600_000
+ANSWERS = {Level.L2: LastHeard(NOW, None)}
+SILENT = {Level.L1: LastHeard(NOW, None), Level.L4: LastHeard(None, NOW)}
 
 
 @pytest.mark.parametrize(
@@ -30,22 +32,14 @@ HOUR_MS = 3_600_000
 def test_what_stands_is_told_and_what_only_a_report_could_say(
     reported: Verdict | None, standing: list[Verdict], now: Verdict
 ) -> None:
-    assert verdict_now(reported, standing) is now
+    assert verdict_now(reported, ANSWERS, standing) is now
 
 
 @pytest.mark.parametrize(
-    ("hours_ago", "retention_ms", "lag", "seconds"),
-    [
-        (1, 3 * HOUR_MS, 5, 7200.0),
-        (1, 3 * HOUR_MS, 0, None),
-        (1, 3 * HOUR_MS, None, None),
-        (1, None, 5, None),
-        (None, 3 * HOUR_MS, 5, None),
-        (3, 3 * HOUR_MS, 5, None),
-    ],
+    ("heard", "now"), [(ANSWERS, Verdict.PROVEN_OK), (SILENT, Verdict.UNKNOWN)]
 )
-def test_the_time_to_a_loss_is_a_least_one_or_none(
-    hours_ago: int | None, retention_ms: int | None, lag: int | None, seconds: float | None
+def test_a_report_takes_nothing_back_that_somebody_else_could_not_tell(
+    heard: Heard, now: Verdict
 ) -> None:
-    up_to = None if hours_ago is None else NOW - timedelta(hours=hours_ago)
-    assert seconds_to_loss(up_to, retention_ms, lag, NOW) == seconds
+    assert verdict_now(Verdict.PROVEN_OK, heard, []) is now
+    assert verdict_now(Verdict.PROVEN_OK, heard, [Verdict.PROVEN_LOSS]) is Verdict.PROVEN_LOSS

@@ -209,7 +209,8 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ),
     "U1": [
         could_not_compare(FEED, TOPIC, "it is away."),
-        could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON),
+        could_not_tell(FEED, TOPIC, Level.L1, what="Kafka", reason="no.", seen_at=NOON),
+        could_not_tell(FEED, TOPIC, Level.L2, what="HDFS", reason="in safe mode.", seen_at=NOON),
         *unlisted(FEED, TOPIC, {"/d": "no permission."}),
         *unread_strays(FEED, TOPIC, [StrayFile("/d/copy.parquet", None, trouble="no permission.")]),
         *unread_feeds(FEED, TOPIC, {"/d/payments": "no permission."}),

@@ -22,7 +22,7 @@ from tallystick.domain.rules.a3_truncated import truncated
 from tallystick.domain.rules.a4_overwritten import overwritten
 from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
 from tallystick.domain.rules.cut_log import recorded_stops
-from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
@@ -398,7 +398,7 @@ def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
 
 
 def test_a_silent_witness_is_unknown() -> None:
-    found = could_not_tell(FEED, TOPIC, what="HDFS", reason="in safe mode.", seen_at=NOON)
+    found = could_not_tell(FEED, TOPIC, Level.L2, what="HDFS", reason="in safe mode.", seen_at=NOON)
 
     assert _told([found]) == {"U1": UNKNOWN}
     assert found.cause == "HDFS could not be asked: in safe mode."
@@ -408,7 +408,7 @@ def test_a_silent_witness_is_unknown() -> None:
 
 def test_a_witness_that_says_no_is_not_waited_for() -> None:
     found = could_not_tell(
-        FEED, TOPIC, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
+        FEED, TOPIC, Level.L1, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
     )
 
     assert found.next_step == "Create the topic."

@@ -1516,11 +1516,18 @@ CREATE TABLE report (
   taken_at       timestamptz NOT NULL,
   verdict        verdict NOT NULL,
   complete_up_to timestamptz,
+  lost_at        timestamptz,
+  deepest        text NOT NULL CHECK (deepest IN ('L1', 'L2', 'L3', 'L4')),
+  silent         text[] NOT NULL,
   made_by        text,
   document       bytea NOT NULL,
   recorded_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 ALTER TABLE report ALTER document SET STORAGE EXTERNAL;
+COMMENT ON COLUMN report.lost_at IS
+  'When retention may take the first record that is not landed; null where none waits, or nobody knows.';
+COMMENT ON COLUMN report.deepest IS 'The level that was asked for.';
+COMMENT ON COLUMN report.silent IS 'The levels at which a witness did not answer.';
 COMMENT ON COLUMN report.made_by IS 'The run that has made it; null for one that was made by hand.';
 COMMENT ON COLUMN report.document IS 'JSON, compressed as manifests are.';
 COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a reconcile that dies leaves none.';
