@@ -11,17 +11,18 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import its_file
-from tallystick.domain.rules.evidence import file_in, of_topic, topic_id_in
+from tallystick.domain.rules.evidence import file_in, of_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
+
+_WITNESSES: Final = {Level.L1: "broker", Level.L2: "storage", Level.L3: "landed rows"}
 
 
 def _its_witness(found: Finding) -> str:
     if file_in(found.evidence):
         return its_file(found)
-    brokers = f"brokers of topic {found.topic}"
-    return found.subject or (brokers if topic_id_in(found.evidence) else "silent witness")
+    return found.subject or f"brokers of topic {found.topic}"
 
 
 U1: Final = Rule(
@@ -116,6 +117,7 @@ def could_not_tell(
         cause=f"{what} could not be asked: {reason}",
         next_step=remedy or f"Run again when it answers: tallystick reconcile {feed}",
         evidence={"seen_at": seen_at.isoformat()},
+        subject=_WITNESSES[level],
     )
 
 
