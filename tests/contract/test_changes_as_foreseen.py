@@ -123,14 +123,17 @@ def changes_of(draw: st.DrawFn, accounts: Accounts) -> tuple[LogChanges, Observa
 
 
 def seen_in(snapshot: BrokerSnapshot, accounts: Accounts) -> Accounts:
-    """The accounts with their witnesses handed over, where the snapshot shows their very logs."""
+    """The accounts with their witnesses handed over, where the snapshot shows their very logs, and
+    tells no older epoch than they have.
+    """
     generations = dict(accounts.generations)
     for partition, account in accounts.generations.items():
         bounds = snapshot.partitions.get(partition)
         if bounds and account.state is GenerationState.OPEN and snapshot.is_of(account):
             until = max(account.last_seen_until, bounds.high_watermark)
-            epoch = bounds.leader_epoch
-            generations[partition] = replace(account, last_seen_until=until, seen_epoch=epoch)
+            epoch, known = bounds.leader_epoch, account.seen_epoch
+            if known is None or (epoch is not None and epoch >= known):
+                generations[partition] = replace(account, last_seen_until=until, seen_epoch=epoch)
     return replace(accounts, generations=generations)
 
 

@@ -25,6 +25,16 @@ NEW_HOLE = (
     "INSERT INTO hole (batch_id, generation_id, class, position, runs, hole_count)"
     " SELECT {batch}, generation_id, 'compacted', 0, '{runs}', {count} FROM generation"
 )
+NEW_REPAIR = (
+    "INSERT INTO plan (feed, revision, owner, planned_at) SELECT feed, 99, 'me', now() FROM feed"
+    " WHERE feed = 'orders';"
+    "INSERT INTO batch (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label)"
+    " SELECT 'aaaaaaaaaaaaaaaa', feed, (SELECT max(plan_id) FROM plan), root, topic, cluster_id,"
+    " topic_id, ordinal, label FROM batch LIMIT 1;"
+    "INSERT INTO replaced_file (batch_id, old_batch_id, name)"
+    " SELECT 'aaaaaaaaaaaaaaaa', batch_id, name FROM file LEFT JOIN file_retraction gone"
+    " USING (batch_id, name) WHERE gone.name IS NULL LIMIT 1;"
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +95,29 @@ def test_rows_are_folded_with_their_counts(
         (
             "UPDATE hole SET retracted_by = (SELECT max(batch_id) FROM replaced_file)"
             " WHERE retracted_by IS NULL",
-            "count other holes",
+            "is retracted, and no repair commits",
         ),
         (
-            "INSERT INTO batch"
-            " (batch_id, feed, plan_id, root, topic, cluster_id, topic_id, ordinal, label)"
-            " SELECT 'aaaaaaaaaaaaaaaa', feed, plan_id, root, topic, cluster_id, topic_id, ordinal,"
-            " label FROM batch LIMIT 1;"
+            NEW_REPAIR + "UPDATE hole SET retracted_by = 'aaaaaaaaaaaaaaaa'"
+            " WHERE retracted_by IS NULL",
+            "is retracted, and no repair commits",
+        ),
+        (
+            NEW_REPAIR + "INSERT INTO file_retraction (batch_id, name, replaced_by)"
+            " SELECT old_batch_id, name, batch_id FROM replaced_file"
+            " WHERE batch_id = 'aaaaaaaaaaaaaaaa'",
+            "is retracted, and no repair commits",
+        ),
+        (
+            "INSERT INTO file_retraction (batch_id, name, replaced_by)"
+            " SELECT f.batch_id, f.name, (SELECT max(batch_id) FROM replaced_file) FROM file f"
+            " LEFT JOIN file_retraction gone USING (batch_id, name) WHERE gone.name IS NULL",
+            "is retracted, and no repair commits",
+        ),
+        (
             "INSERT INTO replaced_file (batch_id, old_batch_id, name)"
-            " SELECT 'aaaaaaaaaaaaaaaa', batch_id, name FROM file LIMIT 1;"
-            "UPDATE hole SET retracted_by = 'aaaaaaaaaaaaaaaa' WHERE retracted_by IS NULL",
-            "aaaaaaaaaaaaaaaa retracts them, and is not committed",
+            " SELECT (SELECT min(batch_id) FROM batch), batch_id, name FROM file LIMIT 1",
+            "which files it replaces is said by its plan",
         ),
         (
             "UPDATE offset_range SET state = 'retracted' WHERE state = 'committed';"
@@ -131,6 +153,8 @@ def test_rows_are_folded_with_their_counts(
             " ending_reason = 'x'; UPDATE generation SET ending_code = 'A10'",
             "why it ended never changes",
         ),
+        ("UPDATE generation SET seen_epoch = NULL", "seen_epoch never moves back"),
+        ("UPDATE generation SET seen_epoch = seen_epoch - 1", "seen_epoch never moves back"),
     ],
 )
 def test_history_is_not_written_anew(

@@ -244,6 +244,7 @@ def _open(
             ordinal=ordinal,
             partitions=[each.partition.partition for each in opened],
             first_offsets=[each.first_offset for each in opened],
+            are_unseen=[each.begins_unseen for each in opened],
             seen_until=[each.seen_until for each in opened],
             seen_epochs=[each.seen_epoch for each in opened],
             reasons=[each.reason for each in opened],

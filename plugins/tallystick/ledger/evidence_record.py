@@ -18,7 +18,7 @@ from tallystick.domain.rules.rule import Trait
 from tallystick.ledger.connection import LedgerConnection, Transaction
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.reading import generations
-from tallystick.ledger.rows import batch_statuses, in_utc
+from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
 from tallystick.ports.evidence import SettledRanges, TwiceCommitted
 
 # A day of landing every quarter of an hour; before, one look an hour.
@@ -101,6 +101,18 @@ class PostgresEvidence:
             )
             for account in accounts
         ]
+
+    def ended_logs(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, str, str]]:
+        """Logs that are stopped, or have ended with their topic."""
+        recreated = FindingCode.TOPIC_RECREATED.value
+        with self._connection.reading() as transaction:
+            rows = transaction.rows("ended_generations", feed=feed, recreated=recreated)
+        return [(generation_account(row), row.ending_code, row.ending_reason) for row in rows]
+
+    def unseen_beginnings(self, feed: FeedName) -> Sequence[GenerationAccount]:
+        """Logs whose beginning nobody has seen."""
+        with self._connection.reading() as transaction:
+            return [*map(generation_account, transaction.rows("unseen_beginnings", feed=feed))]
 
     def left_unread(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange]]:
         """What was seen of logs that a rebuild has closed, and is neither committed nor lost."""

@@ -474,10 +474,10 @@ BEGIN
     RETURN NEW;
   END IF;
   IF (NEW.generation_id, NEW.feed, NEW.topic, NEW.partition, NEW.cluster_id, NEW.topic_id,
-      NEW.ordinal, NEW.first_offset, NEW.opened_at, NEW.opening_reason)
+      NEW.ordinal, NEW.first_offset, NEW.begins_unseen, NEW.opened_at, NEW.opening_reason)
      IS DISTINCT FROM
      (OLD.generation_id, OLD.feed, OLD.topic, OLD.partition, OLD.cluster_id, OLD.topic_id,
-      OLD.ordinal, OLD.first_offset, OLD.opened_at, OLD.opening_reason) THEN
+      OLD.ordinal, OLD.first_offset, OLD.begins_unseen, OLD.opened_at, OLD.opening_reason) THEN
     RAISE EXCEPTION 'generation %: its identity never changes', OLD.generation_id
       USING ERRCODE = 'TS002';
   END IF;
@@ -488,6 +488,10 @@ BEGIN
   IF NEW.last_seen_until < OLD.last_seen_until THEN
     RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
       OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.seen_epoch < OLD.seen_epoch OR (NEW.seen_epoch IS NULL AND OLD.seen_epoch IS NOT NULL) THEN
+    RAISE EXCEPTION 'generation %: seen_epoch never moves back, from % to %',
+      OLD.generation_id, OLD.seen_epoch, NEW.seen_epoch USING ERRCODE = 'TS003';
   END IF;
   IF NEW.read_until < OLD.read_until OR (NEW.read_until IS NULL AND OLD.read_until IS NOT NULL) THEN
     RAISE EXCEPTION 'generation %: read_until never moves back, from % to %',
@@ -516,8 +520,7 @@ BEGIN
   IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
      IS DISTINCT FROM
      (OLD.batch_id, OLD.generation_id, OLD.class, OLD.position, OLD.runs, OLD.hole_count)
-     OR OLD.retracted_by IS NOT NULL
-     OR NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = NEW.retracted_by) THEN
+     OR OLD.retracted_by IS NOT NULL THEN
     RAISE EXCEPTION 'UPDATE refused: hole is evidence, and only a repair that has landed its'
       ' offsets again retracts it' USING ERRCODE = 'TS001';
   END IF;
@@ -766,6 +769,22 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- guard_replaced_file(), FUNCTION
+
+CREATE FUNCTION public.guard_replaced_file() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+BEGIN
+  -- The plan's row never changes, so this transaction has entered it, and the batch with it.
+  IF NOT EXISTS (SELECT FROM batch b JOIN plan p USING (plan_id)
+                  WHERE b.batch_id = NEW.batch_id AND p.xmin = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'batch %: which files it replaces is said by its plan', NEW.batch_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+
 -- guard_retirement(), FUNCTION
 
 CREATE FUNCTION public.guard_retirement() RETURNS trigger
@@ -788,32 +807,9 @@ END $$;
 
 COMMENT ON FUNCTION public.guard_retirement() IS 'A feed ends whole.';
 
--- guard_retracted_holes(), FUNCTION
+-- guard_retracted_range(), FUNCTION
 
-CREATE FUNCTION public.guard_retracted_holes() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-BEGIN
-  IF NOT EXISTS (SELECT FROM batch b
-                  WHERE b.batch_id = NEW.retracted_by AND b.committed_by IS NOT NULL) THEN
-    RAISE EXCEPTION 'holes % of generation %: batch % retracts them, and is not committed',
-      NEW.reach, NEW.generation_id, NEW.retracted_by USING ERRCODE = 'TS003';
-  END IF;
-  IF NOT holes_add_up(NEW.generation_id) THEN
-    RAISE EXCEPTION 'generation %: its committed ranges count other holes', NEW.generation_id
-      USING ERRCODE = 'TS003';
-  END IF;
-  RETURN NULL;
-END $$;
-
--- FUNCTION guard_retracted_holes(), COMMENT
-
-COMMENT ON FUNCTION public.guard_retracted_holes() IS 'Holes go with the ranges that count them.';
-
--- guard_retraction(), FUNCTION
-
-CREATE FUNCTION public.guard_retraction() RETURNS trigger
+CREATE FUNCTION public.guard_retracted_range() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path TO 'public', 'pg_temp'
     AS $$
@@ -825,28 +821,51 @@ BEGIN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
-  -- The newest link of the feed is this transaction's own, and a repair's.
+  RETURN NULL;
+END $$;
+
+-- FUNCTION guard_retracted_range(), COMMENT
+
+COMMENT ON FUNCTION public.guard_retracted_range() IS 'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+
+-- guard_retraction(), FUNCTION
+
+CREATE FUNCTION public.guard_retraction() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+  gone jsonb := to_jsonb(NEW);
+  log bigint := gone ->> 'generation_id';
+BEGIN
+  -- The newest link of the feed is this transaction's own, and that repair's.
   IF NOT EXISTS (
-       SELECT FROM generation g
-        CROSS JOIN LATERAL (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
-                             WHERE l.feed = g.feed ORDER BY l.position DESC LIMIT 1) newest
-         JOIN replaced_file r ON r.batch_id = newest.batch_id
-        WHERE g.generation_id = NEW.generation_id
-          AND newest.made_by = pg_current_xact_id()::xid) THEN
-    RAISE EXCEPTION 'range % % of generation % is retracted, and no repair commits',
-      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+       SELECT FROM (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
+                     WHERE l.feed = coalesce(
+                             (SELECT g.feed FROM generation g WHERE g.generation_id = log),
+                             (SELECT b.feed FROM batch b WHERE b.batch_id = gone ->> 'batch_id'))
+                     ORDER BY l.position DESC LIMIT 1) newest
+         JOIN replaced_file r USING (batch_id)
+        WHERE newest.made_by = pg_current_xact_id()::xid
+          AND CASE TG_TABLE_NAME
+                WHEN 'hole' THEN r.batch_id = gone ->> 'retracted_by'
+                WHEN 'file_retraction'
+                THEN (r.batch_id, r.old_batch_id, r.name)
+                   = (gone ->> 'replaced_by', gone ->> 'batch_id', gone ->> 'name')
+                ELSE true END) THEN
+    RAISE EXCEPTION '% % is retracted, and no repair commits that replaces it', TG_TABLE_NAME, gone
+      USING ERRCODE = 'TS003';
   END IF;
-  IF NOT holes_add_up(NEW.generation_id) THEN
-    RAISE EXCEPTION 'range % % of generation % is retracted, and what remains counts other holes'
-      ' than are on record', NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
+  IF NOT holes_add_up(log) THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', log
+      USING ERRCODE = 'TS003';
   END IF;
   RETURN NULL;
 END $$;
 
 -- FUNCTION guard_retraction(), COMMENT
 
-COMMENT ON FUNCTION public.guard_retraction() IS 'Only the commit of a repair retracts. What is retracted is committed or lost elsewhere at the end of
-the same transaction.';
+COMMENT ON FUNCTION public.guard_retraction() IS 'Only the commit of a repair retracts, and what it replaces alone; holes go with their ranges.';
 
 -- guard_second_life(), FUNCTION
 
@@ -1057,6 +1076,7 @@ CREATE TABLE public.generation (
     ordinal integer NOT NULL,
     state public.generation_state DEFAULT 'open'::public.generation_state NOT NULL,
     first_offset bigint NOT NULL,
+    begins_unseen boolean DEFAULT false NOT NULL,
     frontier bigint NOT NULL,
     last_seen_until bigint NOT NULL,
     seen_epoch integer,
@@ -1066,7 +1086,8 @@ CREATE TABLE public.generation (
     ended_at timestamp with time zone,
     ending_code text,
     ending_reason text,
-    CONSTRAINT generation_check CHECK ((read_until > first_offset)),
+    CONSTRAINT generation_check CHECK (((NOT begins_unseen) OR (first_offset > 0))),
+    CONSTRAINT generation_check1 CHECK ((read_until > first_offset)),
     CONSTRAINT generation_ended_with_reason CHECK ((((state = 'open'::public.generation_state) = (ended_at IS NULL)) AND ((ended_at IS NULL) = (ending_code IS NULL)) AND ((ended_at IS NULL) = (ending_reason IS NULL)))),
     CONSTRAINT generation_first_offset_check CHECK ((first_offset >= 0)),
     CONSTRAINT generation_frontier_in_range CHECK ((frontier >= first_offset)),
@@ -1087,6 +1108,10 @@ COMMENT ON COLUMN public.generation.ordinal IS 'Which life of the log: 1 for the
 -- COLUMN generation.first_offset, COMMENT
 
 COMMENT ON COLUMN public.generation.first_offset IS 'Where the feed''s responsibility begins (included).';
+
+-- COLUMN generation.begins_unseen, COMMENT
+
+COMMENT ON COLUMN public.generation.begins_unseen IS 'If a log that was new to the feed began there already: what was below it, nobody has seen.';
 
 -- COLUMN generation.frontier, COMMENT
 
@@ -2502,6 +2527,10 @@ CREATE TRIGGER file_fingerprint_guard BEFORE INSERT ON public.file_fingerprint F
 
 CREATE TRIGGER file_retraction_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.file_retraction FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
+-- file_retraction file_retraction_of_repair, TRIGGER
+
+CREATE CONSTRAINT TRIGGER file_retraction_of_repair AFTER INSERT ON public.file_retraction DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retraction();
+
 -- finding finding_guard, TRIGGER
 
 CREATE TRIGGER finding_guard BEFORE UPDATE ON public.finding FOR EACH ROW EXECUTE FUNCTION public.guard_finding();
@@ -2546,9 +2575,9 @@ CREATE TRIGGER hole_guard BEFORE UPDATE ON public.hole FOR EACH ROW EXECUTE FUNC
 
 CREATE TRIGGER hole_kept BEFORE TRUNCATE ON public.hole FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
 
--- hole hole_retracted, TRIGGER
+-- hole hole_retraction, TRIGGER
 
-CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON public.hole DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retracted_holes();
+CREATE CONSTRAINT TRIGGER hole_retraction AFTER UPDATE ON public.hole DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.guard_retraction();
 
 -- moved_batch moved_batch_append_only, TRIGGER
 
@@ -2578,6 +2607,10 @@ CREATE CONSTRAINT TRIGGER offset_range_holes AFTER UPDATE ON public.offset_range
 
 CREATE TRIGGER offset_range_kept BEFORE TRUNCATE ON public.offset_range FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_delete();
 
+-- offset_range offset_range_replaced, TRIGGER
+
+CREATE CONSTRAINT TRIGGER offset_range_replaced AFTER UPDATE ON public.offset_range DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.state = 'retracted'::public.range_state) AND (old.state = 'committed'::public.range_state))) EXECUTE FUNCTION public.guard_retracted_range();
+
 -- offset_range offset_range_retraction, TRIGGER
 
 CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON public.offset_range DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((new.state = 'retracted'::public.range_state) AND (old.state = 'committed'::public.range_state))) EXECUTE FUNCTION public.guard_retraction();
@@ -2597,6 +2630,10 @@ CREATE TRIGGER plan_of_a_feed_that_lives BEFORE INSERT ON public.plan FOR EACH R
 -- replaced_file replaced_file_append_only, TRIGGER
 
 CREATE TRIGGER replaced_file_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.replaced_file FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+-- replaced_file replaced_file_is_planned, TRIGGER
+
+CREATE TRIGGER replaced_file_is_planned BEFORE INSERT ON public.replaced_file FOR EACH ROW EXECUTE FUNCTION public.guard_replaced_file();
 
 -- report report_append_only, TRIGGER
 

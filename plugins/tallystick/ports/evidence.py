@@ -64,6 +64,16 @@ class EvidenceRecord(Protocol):
         """
         ...
 
+    def ended_logs(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, str, str]]:
+        """Logs that are stopped, and those that ended with their topic, each with the finding code
+        and the reason; by partition, oldest first.
+        """
+        ...
+
+    def unseen_beginnings(self, feed: FeedName) -> Sequence[GenerationAccount]:
+        """Logs that began above offset 0 when the feed first saw them, by partition."""
+        ...
+
     def left_unread(self, feed: FeedName) -> Sequence[tuple[GenerationAccount, OffsetRange]]:
         """What was seen of logs that a rebuild has closed, and is neither committed nor lost.
 

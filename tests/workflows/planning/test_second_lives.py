@@ -58,7 +58,7 @@ def test_the_schema_refuses_a_second_life_below_the_frontier_of_a_log_that_was_n
 
 
 def test_a_second_life_from_the_frontier_on_lands_nothing_twice(story: Story) -> None:
-    by_hand(story, CLOSE.format(code="A5"), SECOND_LIFE.format(first=20))
+    by_hand(story, CLOSE.format(code="B1"), SECOND_LIFE.format(first=20))
     story.broker.logs[0].append(Kind.RECORD, 5)
     assert land_feed(story.services(), None, OWNER).findings == []
     assert story.published_offsets() == {0: list(range(25))}

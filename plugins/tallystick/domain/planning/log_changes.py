@@ -35,6 +35,8 @@ class OpenedGeneration:
     ordinal: int
     first_offset: int
     reason: str
+    begins_unseen: bool = False
+    """True for a log that was new to the feed, and began above offset 0 already."""
     seen_until: int | None = None
     """The high watermark (excluded) of the look that found it; None where none did."""
     seen_epoch: int | None = None

@@ -64,6 +64,9 @@ def judge_logs(accounts: Accounts, seen: Observation, asked: Asked | None = None
                 ordinal=ordinal,
                 first_offset=first,
                 reason=_reason_to_open(is_first_plan, known),
+                # Where the feed itself begins, the start policy has said so: nothing before it is
+                # wanted.
+                begins_unseen=first > 0 and not is_first_plan,
                 seen_until=bounds.high_watermark,
                 seen_epoch=bounds.leader_epoch,
             )

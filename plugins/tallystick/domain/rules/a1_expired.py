@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
-from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.log_changes import OpenedGeneration
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
@@ -54,22 +52,23 @@ def expired(
     )
 
 
-def unseen_beginning(feed: str, opened: OpenedGeneration) -> Finding:
+def unseen_beginning(feed: str, account: GenerationAccount) -> Finding:
     """A log that began above offset 0 before the feed first saw it: a new log begins at 0."""
     return finding(
         feed,
-        opened.account(GenerationId(-1)),
-        OffsetRange(opened.partition, 0, opened.first_offset),
+        account,
+        OffsetRange(account.partition, 0, account.first_offset),
         A1,
         Verdict.UNKNOWN,
         cause=(
-            f"{opened.reason}, and when it was first looked at, its log began at offset"
-            f" {opened.first_offset} already: what was below that, nobody has seen."
+            "the partition was added, or the topic re-created, and when this log was first looked"
+            f" at, it began at offset {account.first_offset} already: what was below that, nobody"
+            " has seen."
         ),
         next_step=(
             "Ask what was produced to it before; landing goes on after it."
             " Lengthen retention.ms, or land soon after partitions or topics are made."
             f" {ACCEPT}"
         ),
-        evidence={"log_start_offset": opened.first_offset, "topic_id": opened.topic_id},
+        evidence={"log_start_offset": account.first_offset, "topic_id": account.topic_id},
     )

@@ -34,9 +34,9 @@ A3: Final = Rule(
 
 
 def truncated(
-    feed: str, account: GenerationAccount, seen: Observation, stopped: EndedGeneration
+    feed: str, account: GenerationAccount, seen: Observation | None, stopped: EndedGeneration
 ) -> Finding:
     """A partition whose log ends below what was readable, or did before it grew again."""
-    bounds = seen.snapshot.partitions.get(account.partition.partition)
+    bounds = seen.snapshot.partitions.get(account.partition.partition) if seen else None
     shown_end = bounds.high_watermark if bounds else None
     return cut_finding(feed, account, seen, stopped, A3, shown_end=shown_end)

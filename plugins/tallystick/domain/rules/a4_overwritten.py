@@ -39,7 +39,7 @@ A4: Final = Rule(
 
 
 def overwritten(
-    feed: str, account: GenerationAccount, seen: Observation, stopped: EndedGeneration
+    feed: str, account: GenerationAccount, seen: Observation | None, stopped: EndedGeneration
 ) -> Finding:
     """A partition whose log holds other records now where some were landed."""
     return cut_finding(feed, account, seen, stopped, A4)

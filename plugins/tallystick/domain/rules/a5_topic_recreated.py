@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, lost_unread
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
@@ -61,10 +60,10 @@ def lost_with_topic(
 def unknown_tail(
     feed: str,
     account: GenerationAccount,
-    ended: EndedGeneration,
-    seen: Observation,
+    reason: str,
     *,
-    is_waiting: bool,
+    topic_id_now: str | None = None,
+    is_waiting: bool = False,
 ) -> Finding:
     """What nobody saw of a log that is over."""
     waits = (
@@ -78,7 +77,7 @@ def unknown_tail(
         A5,
         Verdict.UNKNOWN,
         cause=(
-            f"{ended.reason}: what was produced at and after offset {account.last_seen_until}"
+            f"{reason}: what was produced at and after offset {account.last_seen_until}"
             f" before that is not known.{waits if is_waiting else ''}"
         ),
         next_step=(
@@ -86,16 +85,7 @@ def unknown_tail(
             f" ever tell more of the old one. {ACCEPT}"
         ),
         evidence={
-            "topic_id_now": seen.snapshot.topic_id,
+            **({"topic_id_now": topic_id_now} if topic_id_now else {}),
             **({"is_waiting": True} if is_waiting else {}),
         },
-    )
-
-
-def recorded_unknown_tails(recorded: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What nobody saw of logs that were re-created: unknown for ever, until a person waives it."""
-    return tuple(
-        each
-        for each in recorded
-        if each.rule == A5 and each.verdict is Verdict.UNKNOWN and not each.is_foreseen
     )

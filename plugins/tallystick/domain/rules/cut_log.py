@@ -5,12 +5,10 @@ What a plan recorded stays as it was stated then: today's bounds can't tell a cu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.finding_codes import Level
-from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.logs.sameness import UNKNOWN
+from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
 from tallystick.domain.rules.evidence import kept_in, of_kept
@@ -58,7 +56,7 @@ class CutEvidence:
 def cut_finding(
     feed: str,
     account: GenerationAccount,
-    seen: Observation,
+    seen: Observation | None,
     stopped: EndedGeneration,
     rule: Rule,
     *,
@@ -67,9 +65,11 @@ def cut_finding(
     """A partition whose log was cut: it stops, all others go on.
 
     `shown_end` is where the log ends now, if that is where it was cut. Where it has grown since,
-    the leader epochs say where; without them all that is known is that the last landed record was.
+    the leader epochs say where; without them, or a look, all that is known is that the last landed
+    record was.
     """
-    cut_at = seen.logs.get(account.partition.partition, UNKNOWN).cut_at
+    check = seen.logs.get(account.partition.partition) if seen else None
+    cut_at = check.cut_at if check else None
     ends = [each for each in (shown_end, cut_at) if each is not None]
     from_offset = min(ends, default=account.anchor.offset if account.anchor else None)
     evidence = CutEvidence(stopped.reason, account.frontier, cut_at, tuple(stopped.kept)).as_json()
@@ -98,28 +98,6 @@ def has_lost_unlanded(cut: Finding) -> bool:
     if evidence is None or cut.until_offset is None:
         return False
     return cut.until_offset > evidence.landed_until
-
-
-def recorded_stops(
-    generations: Mapping[int, GenerationAccount], recorded: Sequence[Finding]
-) -> tuple[Finding, ...]:
-    """The findings with which partitions stopped that are stopped still, as they were stated then.
-
-    Today's bounds can't tell any more where the log was cut: it may have grown since.
-    """
-    stopped = {
-        (partition, account.ordinal)
-        for partition, account in generations.items()
-        if account.state is GenerationState.STOPPED
-    }
-    return tuple(
-        each
-        for each in recorded
-        if each.rule.has(Trait.CUT)
-        and each.verdict is Verdict.PROVEN_LOSS
-        and not each.is_foreseen
-        and (each.partition, each.generation) in stopped
-    )
 
 
 def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:

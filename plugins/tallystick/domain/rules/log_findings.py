@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
-from tallystick.domain.identities import is_foreseen
+from tallystick.domain.identities import GenerationId, is_foreseen
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import (
@@ -22,11 +22,12 @@ from tallystick.domain.rules.a1_expired import expired, unseen_beginning
 from tallystick.domain.rules.a2_purged import purged
 from tallystick.domain.rules.a3_truncated import truncated
 from tallystick.domain.rules.a4_overwritten import doubted_logs, overwritten
-from tallystick.domain.rules.a5_topic_recreated import lost_with_topic, unknown_tail
+from tallystick.domain.rules.a5_topic_recreated import A5, lost_with_topic, unknown_tail
 from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
 from tallystick.domain.rules.evidence import of_attempts_not_asked, of_batch, of_kept
 from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
 
 _Loss = Callable[[str, GenerationAccount, OffsetRange, Mapping[str, object] | None], Finding]
@@ -37,7 +38,7 @@ _LOSSES: Final[Mapping[FindingCode, _Loss]] = {
     FindingCode.COMMITTED_FILE_MISSING: lost_rows,
     FindingCode.UNREADABLE_RECORD: given_up,
 }
-_Cut = Callable[[str, GenerationAccount, Observation, EndedGeneration], Finding]
+_Cut = Callable[[str, GenerationAccount, Observation | None, EndedGeneration], Finding]
 _CUTS: Final[Mapping[FindingCode, _Cut]] = {
     FindingCode.TRUNCATED: truncated,
     FindingCode.OVERWRITTEN: overwritten,
@@ -63,16 +64,21 @@ def change_findings(
         _CUTS[each.code](feed, by_id[each.generation_id], seen, each) for each in changes.stopped
     ]
     closed = [
-        unknown_tail(feed, by_id[each.generation_id], each, seen, is_waiting=is_waiting)
+        unknown_tail(
+            feed,
+            by_id[each.generation_id],
+            each.reason,
+            topic_id_now=seen.snapshot.topic_id,
+            is_waiting=is_waiting,
+        )
         for ended, is_waiting in ((changes.closed, False), (changes.waiting, True))
         for each in ended
     ]
     not_lost = [_not_lost(feed, by_id[each.generation_id], each) for each in changes.not_lost]
-    # Where the feed itself begins, the start policy has said so, and nothing before it is wanted.
     begun = [
-        unseen_beginning(feed, each)
-        for each in (changes.opened if generations else ())
-        if each.first_offset > 0
+        unseen_beginning(feed, each.account(GenerationId(-1)))
+        for each in changes.opened
+        if each.begins_unseen
     ]
     return (*lost, *not_lost, *stopped, *closed, *begun, *doubted_logs(feed, generations, seen))
 
@@ -86,6 +92,35 @@ def lost_finding(
 ) -> Finding:
     """What a range recorded as lost means, by the code under which it was recorded."""
     return _LOSSES[FindingCode(code)](feed, account, offsets, evidence)
+
+
+def end_findings(
+    feed: str, ended: Iterable[tuple[GenerationAccount, str, str]], recorded: Iterable[Finding]
+) -> tuple[Finding, ...]:
+    """What it means that these logs have ended: as it was stated then, where that stands.
+
+    Today's bounds can't tell any more where a log was cut: it may have grown since. Where somebody
+    has closed the finding, the log's own row tells what is left to tell.
+    """
+    told = {(each.partition, each.generation): each for each in recorded if _tells_end(each)}
+    return tuple(
+        told.get((account.partition.partition, account.ordinal))
+        or _end_on_record(feed, account, code, reason)
+        for account, code, reason in ended
+    )
+
+
+def _tells_end(each: Finding) -> bool:
+    verdict = Verdict.PROVEN_LOSS if each.rule.has(Trait.CUT) else Verdict.UNKNOWN
+    is_end = each.rule.has(Trait.CUT) or each.rule == A5
+    return is_end and each.verdict is verdict and not each.is_foreseen
+
+
+def _end_on_record(feed: str, account: GenerationAccount, code: str, reason: str) -> Finding:
+    if code == A5.code:
+        return unknown_tail(feed, account, reason)
+    told = FindingCode.OVERWRITTEN if code == FindingCode.OVERWRITTEN else FindingCode.TRUNCATED
+    return _CUTS[told](feed, account, None, EndedGeneration(account.generation_id, told, reason))
 
 
 def foreseen_findings(

@@ -18,14 +18,13 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Observation
-from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
+from tallystick.domain.rules.a1_expired import unseen_beginning
 from tallystick.domain.rules.a6_offsets_skipped import left_unread, skips_in_ledger
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
-from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.log_findings import lost_finding
+from tallystick.domain.rules.log_findings import end_findings, lost_finding
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
 from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
@@ -79,6 +78,9 @@ class LedgerWitness:
     """What unfinished batches hold."""
     tried: Sequence[TriedBatch] = ()
     """Unfinished batches that were tried."""
+    ended: Sequence[tuple[GenerationAccount, str, str]] = ()
+    """Logs that are stopped or ended with their topic, with the code and the reason."""
+    begun_unseen: Sequence[GenerationAccount] = ()
     longest_application: timedelta = timedelta(days=365)
     """An attempt that takes much longer hangs."""
 
@@ -137,8 +139,8 @@ def ledger_findings(
     known = {each.key: each for each in facts.recorded}
     lost = [lost_finding(feed, account, offsets, code) for account, offsets, code in facts.lost]
     return (
-        *recorded_stops(generations, facts.recorded),
-        *recorded_unknown_tails(facts.recorded),
+        *end_findings(feed, facts.ended, facts.recorded),
+        *(unseen_beginning(feed, each) for each in facts.begun_unseen),
         *standing_short_reads(generations, facts.recorded, facts.open_repairs),
         *standing_unreadable(generations, facts.recorded, facts.claimed),
         # With the evidence of then: the ranges have none.

@@ -159,8 +159,8 @@ SELECT generation_id, record_offset, leader_epoch, content_hash, hash_version, :
 UPDATE generation g
    SET read_until = seen.read_until,
        last_seen_until = greatest(g.last_seen_until, seen.read_until),
-       seen_epoch = CASE WHEN g.last_seen_until < seen.read_until THEN seen.read_epoch
-                         ELSE g.seen_epoch END
+       seen_epoch = CASE WHEN g.last_seen_until < seen.read_until
+                         THEN greatest(g.seen_epoch, seen.read_epoch) ELSE g.seen_epoch END
   FROM unnest(:generation_ids::bigint[], :read_untils::bigint[], :read_epochs::integer[])
        AS seen(generation_id, read_until, read_epoch)
  WHERE g.generation_id = seen.generation_id

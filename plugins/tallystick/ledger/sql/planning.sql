@@ -185,20 +185,20 @@ UPDATE generation g
 -- name: open_generations
 -- Begin to account for logs of one life of a topic, as far as a look has seen them.
 INSERT INTO generation
-  (feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, frontier,
+  (feed, topic, partition, cluster_id, topic_id, ordinal, first_offset, begins_unseen, frontier,
    last_seen_until, seen_epoch, opening_reason)
-SELECT :feed, :topic, partition, :cluster_id, :topic_id, :ordinal, first_offset, first_offset,
-       greatest(first_offset, seen_until), seen_epoch, reason
-  FROM unnest(:partitions::integer[], :first_offsets::bigint[], :seen_until::bigint[],
-              :seen_epochs::integer[], :reasons::text[])
-       AS opened(partition, first_offset, seen_until, seen_epoch, reason)
+SELECT :feed, :topic, partition, :cluster_id, :topic_id, :ordinal, first_offset, begins_unseen,
+       first_offset, greatest(first_offset, seen_until), seen_epoch, reason
+  FROM unnest(:partitions::integer[], :first_offsets::bigint[], :are_unseen::boolean[],
+              :seen_until::bigint[], :seen_epochs::integer[], :reasons::text[])
+       AS opened(partition, first_offset, begins_unseen, seen_until, seen_epoch, reason)
  ORDER BY partition
 RETURNING generation_id, partition;
 
 -- name: see_logs
 -- Hand the witness over: how far each log reaches, and in which leader epoch. For open generations of
--- the very same topic; the caller has asked the witness of before. Locked in the order everybody
--- locks: by id.
+-- the very same topic; the caller has asked the witness of before. A look that tells no epoch, or an
+-- older one, takes no witness's place. Locked in the order everybody locks: by id.
 UPDATE generation g
    SET last_seen_until = greatest(g.last_seen_until, moved.high_watermark),
        seen_epoch = moved.leader_epoch
@@ -208,6 +208,7 @@ UPDATE generation g
           JOIN generation known USING (partition)
          WHERE known.feed = :feed AND known.state = 'open' AND known.topic_id = :topic_id
            AND known.cluster_id = :cluster_id
+           AND (known.seen_epoch IS NULL OR known.seen_epoch <= seen.leader_epoch)
            AND (known.last_seen_until < seen.high_watermark
                 OR known.seen_epoch IS DISTINCT FROM seen.leader_epoch)
          ORDER BY known.generation_id

@@ -269,6 +269,24 @@ SELECT * FROM generation_account
                           WHERE r.batch_id = :batch_id AND r.state = 'claimed')
  ORDER BY partition;
 
+-- name: ended_generations
+-- The logs that are stopped and have no later life, and those that ended with their topic, by partition,
+-- oldest first: each with the finding code and the reason.
+SELECT a.*, g.ending_code, g.ending_reason
+  FROM generation g JOIN generation_account a USING (generation_id)
+ WHERE g.feed = :feed
+   AND (g.ending_code = :recreated
+        OR (g.state = 'stopped'
+            AND NOT EXISTS (SELECT FROM generation later
+                             WHERE later.feed = g.feed AND later.partition = g.partition
+                               AND later.ordinal > g.ordinal)))
+ ORDER BY g.partition, g.ordinal;
+
+-- name: unseen_beginnings
+-- The logs that began above 0 when the feed first saw them, by partition, oldest first.
+SELECT a.* FROM generation g JOIN generation_account a USING (generation_id)
+ WHERE g.feed = :feed AND g.begins_unseen ORDER BY g.partition, g.ordinal;
+
 -- name: lost_ranges
 -- Ranges recorded as lost, by partition and offset.
 SELECT r.generation_id, lower(r.offsets) AS from_offset, upper(r.offsets) AS until_offset,

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from tallystick.domain.identities import Owner
+from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.troubles import (
     counted_troubles,
@@ -19,11 +20,11 @@ from tallystick.domain.report.troubles import (
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
-from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
 )
+from tallystick.domain.rules.log_findings import end_findings
 from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
@@ -82,9 +83,11 @@ def check(
         seen = observe(services, accounts)
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
+        logs = services.ledger.ended_logs(services.feed_name)
+        stopped = [each for each in logs if each[0].state is GenerationState.STOPPED]
         around = outlook(services, known, seen.snapshot)
         standing = (
-            *recorded_stops(known, told),
+            *end_findings(services.feed_name, stopped, told),
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
         )
         services.ledger.record_findings(services.feed_name, standing)

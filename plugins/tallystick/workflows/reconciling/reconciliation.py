@@ -250,6 +250,8 @@ def _ledger_findings(
         open_repairs=accounts.open_repairs,
         claimed=accounts.claimed,
         tried=ledger.tried(feed),
+        ended=ledger.ended_logs(feed),
+        begun_unseen=ledger.unseen_beginnings(feed),
         longest_application=services.feed.spark.max_application_time,
     )
     return ledger_findings(feed, services.topic, accounts.generations, facts)

@@ -20,10 +20,8 @@ from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Ob
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a3_truncated import truncated
 from tallystick.domain.rules.a4_overwritten import overwritten
-from tallystick.domain.rules.a5_topic_recreated import recorded_unknown_tails
-from tallystick.domain.rules.cut_log import recorded_stops
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.log_findings import change_findings, lost_finding
+from tallystick.domain.rules.log_findings import change_findings, end_findings, lost_finding
 from tallystick.domain.rules.n1_unread_partition import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
@@ -63,6 +61,7 @@ class Facts:
     unfinished: tuple[BatchStatus, ...] = ()
     waiting: tuple[WaitingBatch, ...] = ()
     recorded: tuple[Finding, ...] = ()
+    earlier: tuple[GenerationAccount, ...] = ()
     cut: int | None = None
     after_now: int | None = None
     isolation: Isolation = Isolation.READ_UNCOMMITTED
@@ -79,8 +78,7 @@ class Facts:
         known, snapshot = accounts.generations, seen.snapshot
         return [
             *change_findings(FEED, known, changes, seen),
-            *recorded_stops(known, self.recorded),
-            *recorded_unknown_tails(self.recorded),
+            *end_findings(FEED, ended([*known.values(), *self.earlier]), self.recorded),
             *unread_partitions(FEED, known, snapshot),
             *unfinished_batches(FEED, TOPIC, self.waiting),
             *frozen_time_index(
@@ -92,6 +90,12 @@ class Facts:
                 after_now={0: self.after_now},
             ),
         ]
+
+
+def ended(logs: Iterable[GenerationAccount]) -> list[tuple[GenerationAccount, str, str]]:
+    """Those of the logs that have ended, as the ledger tells them."""
+    codes = {GenerationState.STOPPED: "A3", GenerationState.CLOSED: "A5"}
+    return [(each, code, "then") for each in logs if (code := codes.get(each.state))]
 
 
 def _told(findings: Iterable[Finding]) -> dict[str, str]:
@@ -121,6 +125,7 @@ GREW_AGAIN = overwritten(
 )
 NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
 TAIL = replace(NO_ANCHOR, rule=RULE_OF[FindingCode.TOPIC_RECREATED])
+FIRST_OF_TWO = replace(LANDED, state=GenerationState.CLOSED)
 SECOND = replace(LANDED, ordinal=2)
 
 
@@ -246,10 +251,10 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         "an older doubt is answered",
     ),
     (
-        "stopped before, waived since",
+        "stopped before, its finding closed by hand",
         Facts(account=STOPPED),
-        {},
-        "it is not on record as open any more",
+        {"A3": f"{LOSS} [4, 5)"},
+        "the log's own row says that it was cut, if not where",
     ),
     (
         "an earlier life was stopped",
@@ -278,7 +283,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     ),
     (
         "re-created before",
-        Facts(account=SECOND, recorded=(TAIL,)),
+        Facts(account=SECOND, recorded=(TAIL,), earlier=(FIRST_OF_TWO,)),
         {"A5": UNKNOWN},
         "nobody will ever know",
     ),
@@ -287,6 +292,12 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         Facts(account=SECOND, recorded=(replace(TAIL, verdict=Verdict.PROVEN_LOSS),)),
         {},
         "a lost range is told from the ranges",
+    ),
+    (
+        "re-created before, its finding closed by hand",
+        Facts(account=SECOND, earlier=(FIRST_OF_TWO,)),
+        {"A5": UNKNOWN},
+        "the log's own row says that it ended with its topic",
     ),
     # N1
     ("unread", Facts(account=None), {"N1": f"{UNKNOWN} [0, 9)"}, "nobody has looked yet"),
@@ -353,7 +364,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     (
         "a record from the future, stopped",
         Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
-        {},
+        {"A3": LOSS},
         "a stopped partition has another trouble",
     ),
 ]
@@ -393,8 +404,8 @@ def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
 
 
 def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
-    assert recorded_stops(by_partition(STOPPED), [CUT_AT_4]) == (CUT_AT_4,)
-    assert recorded_unknown_tails([TAIL]) == (TAIL,)
+    assert end_findings(FEED, ended([STOPPED]), [CUT_AT_4]) == (CUT_AT_4,)
+    assert end_findings(FEED, ended([FIRST_OF_TWO]), [TAIL]) == (TAIL,)
 
 
 def test_a_silent_witness_is_unknown() -> None:

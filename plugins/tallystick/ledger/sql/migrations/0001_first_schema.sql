@@ -91,6 +91,7 @@ CREATE TABLE generation (
   ordinal         integer NOT NULL CHECK (ordinal >= 1),
   state           generation_state NOT NULL DEFAULT 'open',
   first_offset    bigint NOT NULL CHECK (first_offset >= 0),
+  begins_unseen   boolean NOT NULL DEFAULT false CHECK (NOT begins_unseen OR first_offset > 0),
   frontier        bigint NOT NULL,
   last_seen_until bigint NOT NULL CHECK (last_seen_until >= 0),
   seen_epoch      integer,
@@ -109,6 +110,8 @@ CREATE TABLE generation (
 ) WITH (fillfactor = 70);
 COMMENT ON TABLE generation IS 'One life of one topic partition''s log; all offsets hang on one.';
 COMMENT ON COLUMN generation.first_offset IS 'Where the feed''s responsibility begins (included).';
+COMMENT ON COLUMN generation.begins_unseen IS
+  'If a log that was new to the feed began there already: what was below it, nobody has seen.';
 COMMENT ON COLUMN generation.frontier IS
   'End (excluded) of the prefix that is landed, proven hole, or recorded as lost. Never moves back.';
 -- A log has one witness. It is handed over from look to look, each of which asks the one before.
@@ -133,10 +136,10 @@ BEGIN
     RETURN NEW;
   END IF;
   IF (NEW.generation_id, NEW.feed, NEW.topic, NEW.partition, NEW.cluster_id, NEW.topic_id,
-      NEW.ordinal, NEW.first_offset, NEW.opened_at, NEW.opening_reason)
+      NEW.ordinal, NEW.first_offset, NEW.begins_unseen, NEW.opened_at, NEW.opening_reason)
      IS DISTINCT FROM
      (OLD.generation_id, OLD.feed, OLD.topic, OLD.partition, OLD.cluster_id, OLD.topic_id,
-      OLD.ordinal, OLD.first_offset, OLD.opened_at, OLD.opening_reason) THEN
+      OLD.ordinal, OLD.first_offset, OLD.begins_unseen, OLD.opened_at, OLD.opening_reason) THEN
     RAISE EXCEPTION 'generation %: its identity never changes', OLD.generation_id
       USING ERRCODE = 'TS002';
   END IF;
@@ -147,6 +150,10 @@ BEGIN
   IF NEW.last_seen_until < OLD.last_seen_until THEN
     RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
       OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
+  END IF;
+  IF NEW.seen_epoch < OLD.seen_epoch OR (NEW.seen_epoch IS NULL AND OLD.seen_epoch IS NOT NULL) THEN
+    RAISE EXCEPTION 'generation %: seen_epoch never moves back, from % to %',
+      OLD.generation_id, OLD.seen_epoch, NEW.seen_epoch USING ERRCODE = 'TS003';
   END IF;
   IF NEW.read_until < OLD.read_until OR (NEW.read_until IS NULL AND OLD.read_until IS NOT NULL) THEN
     RAISE EXCEPTION 'generation %: read_until never moves back, from % to %',
@@ -820,7 +827,7 @@ CREATE TRIGGER offset_range_folded AFTER DELETE ON offset_range
   REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION guard_folding();
 
-CREATE FUNCTION guard_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION guard_retracted_range() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT coalesce((SELECT NEW.offsets <@ range_agg(r.offsets) FROM offset_range r
                     WHERE r.generation_id = NEW.generation_id
@@ -829,30 +836,14 @@ BEGIN
     RAISE EXCEPTION 'range % % of generation % is retracted, and nothing has taken its place',
       NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
   END IF;
-  -- The newest link of the feed is this transaction's own, and a repair's.
-  IF NOT EXISTS (
-       SELECT FROM generation g
-        CROSS JOIN LATERAL (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
-                             WHERE l.feed = g.feed ORDER BY l.position DESC LIMIT 1) newest
-         JOIN replaced_file r ON r.batch_id = newest.batch_id
-        WHERE g.generation_id = NEW.generation_id
-          AND newest.made_by = pg_current_xact_id()::xid) THEN
-    RAISE EXCEPTION 'range % % of generation % is retracted, and no repair commits',
-      NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
-  END IF;
-  IF NOT holes_add_up(NEW.generation_id) THEN
-    RAISE EXCEPTION 'range % % of generation % is retracted, and what remains counts other holes'
-      ' than are on record', NEW.range_id, NEW.offsets, NEW.generation_id USING ERRCODE = 'TS003';
-  END IF;
   RETURN NULL;
 END $$;
-COMMENT ON FUNCTION guard_retraction() IS
-  'Only the commit of a repair retracts. What is retracted is committed or lost elsewhere at the end of
-the same transaction.';
-CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON offset_range
+COMMENT ON FUNCTION guard_retracted_range() IS
+  'What is retracted is committed or lost elsewhere at the end of the same transaction.';
+CREATE CONSTRAINT TRIGGER offset_range_replaced AFTER UPDATE ON offset_range
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
   WHEN (NEW.state = 'retracted' AND OLD.state = 'committed')
-  EXECUTE FUNCTION guard_retraction();
+  EXECUTE FUNCTION guard_retracted_range();
 
 CREATE FUNCTION guard_frontier() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -1035,6 +1026,18 @@ CREATE TABLE replaced_file (
   FOREIGN KEY (old_batch_id, name) REFERENCES file (batch_id, name)
 );
 COMMENT ON TABLE replaced_file IS 'The files that a repair''s batch takes the place of, as planned.';
+CREATE FUNCTION guard_replaced_file() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  -- The plan's row never changes, so this transaction has entered it, and the batch with it.
+  IF NOT EXISTS (SELECT FROM batch b JOIN plan p USING (plan_id)
+                  WHERE b.batch_id = NEW.batch_id AND p.xmin = pg_current_xact_id()::xid) THEN
+    RAISE EXCEPTION 'batch %: which files it replaces is said by its plan', NEW.batch_id
+      USING ERRCODE = 'TS002';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER replaced_file_is_planned BEFORE INSERT ON replaced_file
+  FOR EACH ROW EXECUTE FUNCTION guard_replaced_file();
 CREATE TRIGGER replaced_file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON replaced_file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1083,8 +1086,7 @@ BEGIN
   IF (NEW.batch_id, NEW.generation_id, NEW.class, NEW.position, NEW.runs, NEW.hole_count)
      IS DISTINCT FROM
      (OLD.batch_id, OLD.generation_id, OLD.class, OLD.position, OLD.runs, OLD.hole_count)
-     OR OLD.retracted_by IS NOT NULL
-     OR NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = NEW.retracted_by) THEN
+     OR OLD.retracted_by IS NOT NULL THEN
     RAISE EXCEPTION 'UPDATE refused: hole is evidence, and only a repair that has landed its'
       ' offsets again retracts it' USING ERRCODE = 'TS001';
   END IF;
@@ -1177,22 +1179,47 @@ COMMENT ON FUNCTION guard_new_holes() IS
 CREATE TRIGGER hole_counted AFTER INSERT ON hole REFERENCING NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION guard_new_holes();
 
-CREATE FUNCTION guard_retracted_holes() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A committed range, its holes and its files count no more by the same act alone.
+
+CREATE FUNCTION guard_retraction() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  gone jsonb := to_jsonb(NEW);
+  log bigint := gone ->> 'generation_id';
 BEGIN
-  IF NOT EXISTS (SELECT FROM batch b
-                  WHERE b.batch_id = NEW.retracted_by AND b.committed_by IS NOT NULL) THEN
-    RAISE EXCEPTION 'holes % of generation %: batch % retracts them, and is not committed',
-      NEW.reach, NEW.generation_id, NEW.retracted_by USING ERRCODE = 'TS003';
+  -- The newest link of the feed is this transaction's own, and that repair's.
+  IF NOT EXISTS (
+       SELECT FROM (SELECT l.batch_id, l.xmin AS made_by FROM commit_link l
+                     WHERE l.feed = coalesce(
+                             (SELECT g.feed FROM generation g WHERE g.generation_id = log),
+                             (SELECT b.feed FROM batch b WHERE b.batch_id = gone ->> 'batch_id'))
+                     ORDER BY l.position DESC LIMIT 1) newest
+         JOIN replaced_file r USING (batch_id)
+        WHERE newest.made_by = pg_current_xact_id()::xid
+          AND CASE TG_TABLE_NAME
+                WHEN 'hole' THEN r.batch_id = gone ->> 'retracted_by'
+                WHEN 'file_retraction'
+                THEN (r.batch_id, r.old_batch_id, r.name)
+                   = (gone ->> 'replaced_by', gone ->> 'batch_id', gone ->> 'name')
+                ELSE true END) THEN
+    RAISE EXCEPTION '% % is retracted, and no repair commits that replaces it', TG_TABLE_NAME, gone
+      USING ERRCODE = 'TS003';
   END IF;
-  IF NOT holes_add_up(NEW.generation_id) THEN
-    RAISE EXCEPTION 'generation %: its committed ranges count other holes', NEW.generation_id
+  IF NOT holes_add_up(log) THEN
+    RAISE EXCEPTION 'generation %: its committed ranges count other holes', log
       USING ERRCODE = 'TS003';
   END IF;
   RETURN NULL;
 END $$;
-COMMENT ON FUNCTION guard_retracted_holes() IS 'Holes go with the ranges that count them.';
-CREATE CONSTRAINT TRIGGER hole_retracted AFTER UPDATE ON hole
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_retracted_holes();
+COMMENT ON FUNCTION guard_retraction() IS
+  'Only the commit of a repair retracts, and what it replaces alone; holes go with their ranges.';
+CREATE CONSTRAINT TRIGGER offset_range_retraction AFTER UPDATE ON offset_range
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (NEW.state = 'retracted' AND OLD.state = 'committed')
+  EXECUTE FUNCTION guard_retraction();
+CREATE CONSTRAINT TRIGGER hole_retraction AFTER UPDATE ON hole
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_retraction();
+CREATE CONSTRAINT TRIGGER file_retraction_of_repair AFTER INSERT ON file_retraction
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION guard_retraction();
 
 CREATE FUNCTION guard_holes_of_range() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
