@@ -270,11 +270,16 @@ SELECT * FROM generation_account
  ORDER BY partition;
 
 -- name: ended_generations
--- The logs that are stopped, and those that ended with their topic, by partition, oldest first: each
--- with the finding code and the reason.
+-- The logs that are stopped and have no later life, and those that ended with their topic, by partition,
+-- oldest first: each with the finding code and the reason.
 SELECT a.*, g.ending_code, g.ending_reason
   FROM generation g JOIN generation_account a USING (generation_id)
- WHERE g.feed = :feed AND (g.state = 'stopped' OR g.ending_code = :recreated)
+ WHERE g.feed = :feed
+   AND (g.ending_code = :recreated
+        OR (g.state = 'stopped'
+            AND NOT EXISTS (SELECT FROM generation later
+                             WHERE later.feed = g.feed AND later.partition = g.partition
+                               AND later.ordinal > g.ordinal)))
  ORDER BY g.partition, g.ordinal;
 
 -- name: unseen_beginnings
