@@ -154,13 +154,18 @@ def test_ten_publishers_of_one_batch_publish_it_once(story: Story) -> None:
     assert finish(services) == []
 
 
-def test_the_sweeper_spares_the_newest_attempt(story: Story) -> None:
+def test_the_sweeper_spares_whole_attempts_until_one_of_them_is_committed(story: Story) -> None:
     services = story.services()
     batch = plan_feed(services, None, ONE).batches[0]
     land_batch(services, batch.batch_id, FIRST, ONE)
-    land_batch(story.services(), batch.batch_id, SECOND, OTHER)
+    landed = land_batch(story.services(), batch.batch_id, SECOND, OTHER)
+    assert landed
+    assert sweep(services) == 0
+    assert all(any(id_ in each for each in story.staged()) for id_ in (FIRST, SECOND))
+
+    verify_and_commit(services, landed)
+
     assert sweep(services) == 1
-    assert any(SECOND in each for each in story.staged())
     assert not any(FIRST in each for each in story.staged())
 
 
