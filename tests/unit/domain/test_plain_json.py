@@ -10,8 +10,6 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.plain_json import from_line, from_plain, to_line, to_plain
-from tallystick.domain.repair.moving_back import MoveBack
-from tallystick.domain.repair.plan import StorageSteps
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,10 @@ def test_a_value_is_read_again_as_it_was_written(value: Measured) -> None:
     assert "\n" not in line
 
 
-def test_one_task_of_a_repair_hands_a_file_to_move_back_to_another() -> None:
-    back = MoveBack(CommittedFile(BatchId("b"), "f.parquet"), "/moved/f", "/feed/f", 7)
-    steps = StorageSteps(move_back=(back,))
+def test_a_named_kind_of_text_is_read_as_text() -> None:
+    file = CommittedFile(BatchId("b"), "f.parquet")
 
-    assert from_plain(StorageSteps, to_plain(steps)) == steps
+    assert from_plain(CommittedFile, to_plain(file)) == file
 
 
 @pytest.mark.parametrize(
