@@ -88,7 +88,6 @@ class PostgresReports:
         return ShownBounds(
             looked_at=in_utc(row.looked_at),
             topic_id=row.topic_id,
-            retention_ms=row.retention_ms,
             log_start_offsets=shown.by_partition(shown.log_start_offsets),
             last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
             high_watermarks=shown.by_partition(shown.high_watermarks),

@@ -60,7 +60,7 @@ class PlanningSession(Protocol):
     def apply(
         self, changes: LogChanges, snapshot: BrokerSnapshot | None
     ) -> Mapping[int, GenerationId] | None:
-        """Record the snapshot, then cuts, losses, what is due again, ended, opened generations.
+        """Cut, lose, set due again, end and open generations, then record the snapshot.
 
         Returns the ids of opened generations by partition. None, and nothing is changed, where a
         claim that it cuts was committed in the meantime.

@@ -46,7 +46,6 @@ class ShownBounds:
 
     looked_at: datetime
     topic_id: str
-    retention_ms: int | None
     log_start_offsets: Mapping[int, int]
     last_stable_offsets: Mapping[int, int]
     high_watermarks: Mapping[int, int]

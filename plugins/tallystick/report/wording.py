@@ -111,7 +111,7 @@ def landed_text(accepted: Sequence[FindingPart]) -> str:
 
 def _some(words: Sequence[str]) -> str:
     left = len(words) - _MOST_ACCEPTED
-    more = f"; and {grouped(left)} more (--json shows all)" if left > 0 else ""
+    more = f"; and {grouped(left)} more: tallystick complete FEED --json" if left > 0 else ""
     return "; ".join(words[:_MOST_ACCEPTED]) + more
 
 

@@ -84,4 +84,5 @@ def _late_window(feed: Feed, ledger: Ledger) -> datetime | None:
     if due <= feed.schedule.start_date:
         return None
     proven = feed_completeness(ledger, FeedName(feed.name)).proven
-    return None if proven.proof_of(due) is Proof.PROVEN else due
+    is_before = proven.began_at is not None and due < proven.began_at
+    return None if is_before or proven.proof_of(due) is Proof.PROVEN else due

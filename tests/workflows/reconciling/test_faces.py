@@ -190,5 +190,5 @@ def test_an_instant_before_the_feed_began_is_not_its_own(
     told = ask(services.ledger, FEED, NOW - timedelta(hours=1))
 
     assert not told.is_proven
-    assert "before the feed began" in str(told)
+    assert "before the feed's first look" in str(told)
     assert ask(services.ledger, FEED, proven(story).newest_look_at or datetime.now(UTC)).is_proven

@@ -262,6 +262,8 @@ class _Search:
     blocked_by: Finding | None = None
     worst: Finding | None = None
     doubt: str | None = None
+    shown_until: dict[str, int] = field(default_factory=dict)
+    """By topic id, how far the looks that were read have seen the log reach (excluded)."""
     is_over: bool = False
     """True when the partition has no log any more, and all that its logs ever showed is clean."""
     was_shown: bool = False
@@ -281,6 +283,8 @@ class _Search:
         Where a look has seen more than is clean, an earlier one may have: all are read then.
         """
         self.was_shown = True
+        shown_until = max(high_watermark, self.shown_until.get(look.topic_id, 0))
+        self.shown_until[look.topic_id] = shown_until
         prefix = self.logs.get(look.topic_id, _UNPLANNED if self.logs else _NOTHING_READ)
         if prefix.until_offset is None or high_watermark > prefix.until_offset:
             # What was readable before it was so before every newer look, too.
@@ -352,8 +356,11 @@ def completeness_of(
         if not searches.waiting:
             break
     for search in searches.waiting.values():
-        # An earlier look than all that were read showed more.
-        if search.short_at is None and not _are_whole(search.logs):
+        # An earlier look than all that were read showed more than is clean, who knows when.
+        if any(
+            not log.is_whole and search.shown_until.get(topic_id, 0) < log.seen_until
+            for topic_id, log in search.logs.items()
+        ):
             search.up_to = None
     everything = {**searches.waiting, **searches.done}
     wide = [each for each in findings if each.partition is None and not is_of_manifest(each)]

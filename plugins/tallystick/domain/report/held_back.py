@@ -33,7 +33,7 @@ def held_back_by(
     if proven.began_at is not None and instant < proven.began_at:
         began = proven.began_at.isoformat(timespec="seconds")
         said.append(
-            f"{topic}: what was readable before the feed began, at {began}, is not its own."
+            f"{topic}: what was readable before the feed's first look, {began}, is not covered."
         )
     for each in behind[:_MOST_NAMED]:
         if each.worst:

@@ -62,9 +62,12 @@ may be told of for their file, too."""
 EXPLAIN: Final = (
     "Look at {path} first. Is it a missing file? Move it back (hdfs dfs -mv), or put what was"
     " written anew in its place. Something else? Name its own finding (A9), or let the ledger catch"
-    " up (A10). Could nobody read it (U1)? Let our user read it."
+    " up (A10). Could nobody read it (U1)? Let our user read it. Does it lie in _quarantine, and is"
+    " of no use? Delete it."
 )
 """Ends the doubt about what lies at a path."""
+
+_LOOK: Final = "Look there, if our user may read it: tallystick reconcile {feed}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,18 @@ def in_doubt(
     if path is None:
         return list(found)
     evidence = {"unexplained": path} if first else of_path_not_asked(path)
+    why = f"{path} is unexplained, and" if first else f"Nobody has looked in {path} now: it"
     return [
         replace(
             each,
             verdict=Verdict.UNKNOWN,
-            cause=f"{each.cause} {path} is unexplained or unread, and may hold them.",
-            next_step=f"{EXPLAIN.format(path=path)} {each.next_step}",
+            cause=f"{each.cause} {why} may hold them.",
+            next_step=" ".join(
+                [
+                    EXPLAIN.format(path=path) if first else _LOOK.format(feed=each.feed),
+                    each.next_step,
+                ]
+            ),
             evidence={**each.evidence, **evidence},
         )
         if (each.rule, each.level, each.verdict) == (A8, Level.L2, Verdict.PROVEN_LOSS)

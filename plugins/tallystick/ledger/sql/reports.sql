@@ -22,7 +22,7 @@ SELECT snapshot_id, topic_id, recorded_at, leaderless_count AS leaderless,
 
 -- name: newest_bounds
 -- All that the newest look showed.
-SELECT looked_at, topic_id, retention_ms, shown
+SELECT looked_at, topic_id, shown
   FROM broker_snapshot WHERE feed = :feed AND shown IS NOT NULL ORDER BY look_number DESC LIMIT 1;
 
 -- name: log_totals

@@ -85,7 +85,8 @@ def claimed_again(
         if claim is None:
             return None
         plan = replace(free.old, batch_id=BatchId(services.new_id()), ranges=claim.ranges)
-        session.apply(LogChanges(cuts=claim.cuts), None)
+        if session.apply(LogChanges(cuts=claim.cuts), None) is None:
+            return None
         session.freeze(plan.window, [plan], (), owner=owner, lease=services.lease)
     staging = StagingPath.of(plan, AttemptId(services.new_id()))
     services.store.rename_exclusive(str(free.staging), str(staging))

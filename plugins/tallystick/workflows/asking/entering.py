@@ -29,6 +29,7 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import (
     AttemptFenced,
     BatchBusy,
+    ClaimConflict,
     FileMissing,
     LedgerRefused,
     StorageRefused,
@@ -162,7 +163,8 @@ def _close_logs(services: Services, plan: RebuildPlan) -> None:
         return
     with services.ledger.planning(services.feed_name, services.topic) as session:
         require_unheld(session.accounts(), plan)
-        session.apply(LogChanges(cuts=tuple(plan.cuts())), None)
+        if session.apply(LogChanges(cuts=tuple(plan.cuts())), None) is None:
+            raise ClaimConflict(services.feed_name, "one that is given up here is committed")
         for ordinal in sorted({each.ordinal for each in plan.opened}):
             _open(session, [each for each in plan.opened if each.ordinal == ordinal])
 

@@ -132,7 +132,8 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
-    quiet = {each.level for each in (*found, *silent) if each.rule.has(Trait.SILENCE)}
+    # What could not be told of one file or partition is on record, and holds back what it touches.
+    quiet = {each.level for each in silent if each.rule.has(Trait.SILENCE)}
     if look is None and level >= Level.L4 and services.second_reader:
         quiet.add(Level.L4)
     found = _settled(services, accounts, found, heard, begun_at)

@@ -134,7 +134,7 @@ def test_rows_are_not_lost_while_anything_is_unread_and_stay_so_if_they_were() -
     [lost] = missing_or_changed(MANIFEST, "/d", {"one.parquet": AS_COMMITTED["one.parquet"]})
     [found] = in_doubt([lost], (), ["/data/orders/gen=2"])
     assert found.verdict is Verdict.UNKNOWN
-    assert "/data/orders/gen=2 is unexplained or unread" in found.cause
+    assert "Nobody has looked in /data/orders/gen=2 now" in found.cause
     assert as_far_as_asked(found, [lost]) == lost, "it was lost before, and is so still"
 
 
