@@ -211,6 +211,7 @@ def reported(ledger: PostgresLedger) -> Any:
             for _, each in sorted(accounts.generations.items())
         ],
         silent=(),
+        is_complete=True,
     )
     services: Any = SimpleNamespace(ledger=ledger, feed_name=FEED, progress=lambda _: None)
     return report_of(services, reconciled)

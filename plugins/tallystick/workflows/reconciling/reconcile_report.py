@@ -58,18 +58,15 @@ class ReconcileReport:
     findings: Sequence[Finding]
     partitions: Sequence[PartitionAccount]
     silent: Sequence[Level]
-    """Where a witness did not answer."""
+    """Where a witness as a whole did not answer."""
+    is_complete: bool
+    """False when a witness did not answer, if of one file or partition only."""
     scrub: ScrubReport | None = None
     """What was read in full; None where that was not asked for."""
     second_read: SecondReadReport | None = None
     """What a second reader compared; None where that was not asked for, or could not be."""
     warnings: Sequence[str] = ()
     """What the feed's file says otherwise than the ledger."""
-
-    @property
-    def is_complete(self) -> bool:
-        """False when a witness did not answer."""
-        return not self.silent
 
     @property
     def verdict(self) -> Verdict:

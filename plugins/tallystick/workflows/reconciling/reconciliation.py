@@ -132,6 +132,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
+    is_told = not any(each.rule.has(Trait.SILENCE) for each in (*found, *silent))
     # What could not be told of one file or partition is on record, and holds back what it touches.
     quiet = {each.level for each in silent if each.rule.has(Trait.SILENCE)}
     if look is None and level >= Level.L4 and services.second_reader:
@@ -157,6 +158,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
             now=services.present(),
         ),
         silent=sorted(quiet),
+        is_complete=is_told and not quiet,
         scrub=scrubbed,
         second_read=compared if compared.has_looked else None,
     )
