@@ -84,6 +84,13 @@ def test_a_feed_lands_and_is_read_in_full_by_the_server_that_its_connection_name
     assert attempt.application_id == f"connect:{session}"
 
 
+def test_a_session_that_is_over_is_not_the_one_that_its_thread_asks(server: ConnectServer) -> None:
+    """A client without the rest of PySpark has a schema's text read by the active session."""
+    for _ in range(2):
+        with server.session(str(uuid4()), {}, reads_kafka=False) as spark:
+            assert type(spark).active() is spark
+
+
 def test_one_record_that_the_server_cannot_read_is_set_aside_alone(
     new_way: Callable[..., Way], kafka: str
 ) -> None:
