@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 READING: Final = "reading"
 """What an application says once it has begun."""
-_OF_TASK: Final = re.compile(r"\bTask \d+ in stage [\d.]+ failed")
+# Spark 4.2 names the record that it can't show, in place of the task that has read it.
+_OF_TASK: Final = re.compile(
+    r"\bTask \d+ in stage [\d.]+ failed|\bRecord at topic \S+ partition \d+ offset \d+"
+)
 _GROUP: Final = "tallystick"
 _EVERY_SECONDS: Final = 0.2
 _MOMENT_SECONDS: Final = 5.0

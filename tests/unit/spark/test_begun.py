@@ -11,6 +11,11 @@ OF_TASK = (
     " Lost task 0.0 in stage 3.0 (TID 2) (localhost executor driver): ArithmeticException"
 )
 
+OF_RECORD = (
+    "(org.apache.spark.sql.kafka010.KafkaIllegalStateException) Record at topic orders partition 0"
+    " offset 300 has timestamp value 1795000000000000000 that overflows"
+)
+
 
 def told_by(failure: str, *heard: bool) -> int:
     told: list[None] = []
@@ -39,6 +44,7 @@ def test_work_that_is_done_has_begun() -> None:
         ("Timed out waiting for a node assignment. Call: listNodes", (), 0),
         ("Permission denied: user=spark", (False, False), 0),
         (OF_TASK, (), 1),
+        (OF_RECORD, (), 1),
         (OF_TASK, (True, True), 1),
         ("Cannot call methods on a stopped SparkContext", (False, True), 1),
     ],
