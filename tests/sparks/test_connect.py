@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typing_extensions import override
 
-from sandbox.ports import Ports
-from sandbox.service import Home
-from sandbox.state import State
+from sandbox.services.spark_connect import SparkConnect
 from tallystick.spark.connector_download import CONNECTORS
 from tests.sparks.conftest import OneSpark
-from tests.support.connect_servers import ColdServer
+from tests.support.connect_servers import ColdServer, server_of_its_own
 from tests.support.kafka_producers import AWKWARD, NANOSECONDS, Message, messages, produce
 from tests.support.kafka_topics import ANY_TIME_FOR_EVER, create_topic
 from tests.support.repository import ROOT
@@ -32,8 +31,8 @@ pytestmark = [
 class OtherServer(ColdServer):
     """A server of another Spark than the test run's."""
 
-    def __init__(self, home: Home, spark: OneSpark) -> None:
-        super().__init__(home, "local[2]")
+    def __init__(self, *args: Any, spark: OneSpark, **settings: Any) -> None:
+        super().__init__(*args, **settings)
         self._spark = spark
 
     @override
@@ -48,18 +47,13 @@ class OtherServer(ColdServer):
 
 
 @pytest.fixture
-def server(one_spark: OneSpark, tmp_path: Path) -> Iterator[OtherServer]:
-    directory = tmp_path / "server"
-    server = OtherServer(Home(directory, state := State(directory), Ports(state, {})), one_spark)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
+def server(one_spark: OneSpark, tmp_path: Path) -> Iterator[SparkConnect]:
+    with server_of_its_own(tmp_path / "server", partial(OtherServer, spark=one_spark)) as own:
+        yield own
 
 
 @pytest.fixture
-def way(one_spark: OneSpark, server: OtherServer, kafka: str, hdfs: Any, ledger_dsn: str) -> Way:
+def way(one_spark: OneSpark, server: SparkConnect, kafka: str, hdfs: Any, ledger_dsn: str) -> Way:
     client = os.pathsep.join([str(one_spark.home.parent), str(ROOT / "plugins")])
     environ = environ_of(kafka, hdfs, ledger_dsn, server.address) | {"PYTHONPATH": client}
     return Way(create_topic(kafka, partitions=2, config=ANY_TIME_FOR_EVER), environ)

@@ -58,7 +58,7 @@ class ColdServer(SparkConnect):
 @contextmanager
 def server_of_its_own(
     directory: Path,
-    kind: type[SparkConnect] = ColdServer,
+    kind: Callable[..., SparkConnect] = ColdServer,
     master: str = "local[2]",
     **settings: str,
 ) -> Iterator[SparkConnect]:

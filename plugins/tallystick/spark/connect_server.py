@@ -181,23 +181,25 @@ class ConnectServer:
         spark = ConnectSession.builder.channelBuilder(builder).create()
         spark.client.set_retry_policies([DefaultPolicy(max_retries=tries)])
 
-        def close() -> None:
+        def close_client() -> None:
             with suppress(Exception):
                 builder.channel.close()
             # Each client would stay in memory as long as this process lives.
             for name in _AT_EXIT:
                 if registered := getattr(spark.client, name, None):
                     atexit.unregister(registered)
+
+        def close() -> None:
+            close_client()  # at once: to stop it takes a lock
             # From Spark 4.1 on the first session of a thread stays the one that it asks to read a
-            # schema's text, however many come after it.
-            spark.client.close = _nothing
+            # schema's text, however many come after it, until it is stopped.
             with suppress(Exception):
                 spark.stop()
 
         # A session that is cleared away, whenever that is, closes its client, and with it the
         # threads that release the answers of all others: their requests would fail.
-        spark.client.close = close
-        # What stops it here is to end its client alone: its id is used up by whoever wants that.
+        spark.client.close = close_client
+        # Its id is used up by whoever wants that.
         spark.release_session_on_close = False
         return OpenSession(session_id, spark, close)
 
@@ -241,10 +243,6 @@ class ConnectServer:
                 feed = f"spark.conf of the feed, for {self.master}"
                 raise ConfigurationError(key, value, accepted, where=feed)
             spark.conf.set(key, value)
-
-
-def _nothing() -> None:
-    """Closes a client that is closed."""
 
 
 def session_of(attempt_id: str, work: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,8 +40,6 @@ class BrokerLook:
     unasked: Sequence[Unasked]
     """The directories of attempts that could not be asked."""
     standing: Sequence[Finding]
-    not_told: Collection[int]
-    """Partitions of which the broker did not tell with what their unread part begins."""
 
     def is_overtaken(self, now: Accounts) -> bool:
         """True when a finding is about a log that a run has worked on meanwhile, and when a run has
@@ -135,5 +133,4 @@ def _one_look(services: Services, places: Sequence[BatchPlace]) -> BrokerLook:
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, places, accounts, seen),
         ),
-        not_told=around.not_told,
     )

@@ -128,13 +128,13 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         replaced=services.ledger.replacements(feed),
         payloads=payloads.said,
         lost=services.ledger.lost(feed),
-        not_told=look.not_told if look else (),
+        not_told=look.around.not_told if look else (),
         unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
-    is_told = not any(each.rule.has(Trait.SILENCE) for each in (*found, *silent))
     # What could not be told of one file or partition is on record, and holds back what it touches.
-    quiet = {each.level for each in silent if each.rule.has(Trait.SILENCE)}
+    is_part_untold = any(each.rule.has(Trait.SILENCE) for each in found)
+    quiet = {each.level for each in silent}
     if look is None and level >= Level.L4 and services.second_reader:
         quiet.add(Level.L4)
     found = _settled(services, accounts, found, heard, begun_at)
@@ -158,7 +158,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
             now=services.present(),
         ),
         silent=sorted(quiet),
-        is_complete=is_told and not quiet,
+        is_complete=not quiet and not is_part_untold,
         scrub=scrubbed,
         second_read=compared if compared.has_looked else None,
     )

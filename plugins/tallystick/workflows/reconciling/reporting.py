@@ -227,7 +227,11 @@ def _completeness(
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
     looks = (
-        replace(each, doubt=each.doubt or _doubt_of(each, heard, places))
+        replace(
+            each,
+            doubt=each.doubt
+            or doubt_of_storage(each.looked_at, heard[Level.L2], places[0].looked_at),
+        )
         for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
     )
     proven = completeness_of(
@@ -256,10 +260,6 @@ def _heard_now(before: Heard, reconciled: ReconcileReport) -> Heard:
         else LastHeard(at, None)
         for level, each in before.items()
     }
-
-
-def _doubt_of(look: Look, heard: Heard, places: Sequence[LookPlace]) -> str | None:
-    return doubt_of_storage(look.looked_at, heard[Level.L2], places[0].looked_at)
 
 
 def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:
