@@ -73,6 +73,7 @@ _PREFACE: Final = {
     "NSQuotaExceededException": "the name quota is used up: ",
     "QuotaByStorageTypeExceededException": "the space quota of a storage type is used up: ",
 }
+_NO_ROOM: Final = "could only be written to 0 of"
 # Plain IOExceptions that no retry mends.
 _REFUSED_WORDS: Final = (
     "is a directory or file under source",
@@ -145,7 +146,10 @@ class Refusal(Exception):
             return StorageRefused(path, reason)
         if self.exception in _UNAVAILABLE:
             return StorageUnavailable(path, reason)
-        # Unknown, or a plain IOException ("could only be written to 0 of the 1 nodes"): may pass.
+        if _NO_ROOM in self.words:
+            reason = f"no DataNode takes a block, so each one is full or down: {reason}"
+            return StorageUnavailable(path, reason)
+        # Unknown, or a plain IOException: may pass.
         return StorageUnavailable(path, f"{self.exception}: {reason}")
 
     def _of_a_stranger(self, path: str) -> StorageError:
