@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from sandbox.errors import SandboxError
 from sandbox.stack import LEAST_FREE_BYTES, require_free_disk
 
