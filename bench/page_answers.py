@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 from bench.ledger_history import FEED, backend_of, fill_history
 from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.web import reading, stored_reports
 from tallystick.web.partition_list import Search, partitions_of
 from tests.support.chromium import Person, at, chromium
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         database = server.fresh()
         fill_history(server.admin_dsn(database), arguments.partitions, arguments.runs)
-        ledger = PostgresLedger(server.dsn(database))
+        ledger = Ledger(server.dsn(database))
         troubled = range(0, arguments.partitions, 10)
         ledger.record_findings(FEED, [finding_of(0, 5, partition=each) for each in troubled])
         for seed in (7, 8):
@@ -73,7 +73,7 @@ def main() -> None:
     print_result("page_answers", arguments.pairs, sizes | figures, bounds)
 
 
-def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
+def _ask(ledger: Ledger, server: int, times: int) -> dict[str, Cost]:
     now = datetime.now(UTC)
     reports = sorted(each.number for each in ledger.report_heads(FEED, most=2))
     questions = {

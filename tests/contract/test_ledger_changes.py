@@ -1,4 +1,4 @@
-"""What the Ledger port promises of changes: snapshots, losses, cuts, ended and opened logs."""
+"""What the ledger promises of changes: snapshots, losses, cuts, ended and opened logs."""
 
 from __future__ import annotations
 

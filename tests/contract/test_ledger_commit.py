@@ -1,4 +1,4 @@
-"""What the Ledger port promises of *the* commit: all or nothing, once, by the newest token."""
+"""What the ledger promises of *the* commit: all or nothing, once, by the newest token."""
 
 from __future__ import annotations
 

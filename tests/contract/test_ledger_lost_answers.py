@@ -12,7 +12,7 @@ from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
 from tallystick.errors import CommitOutcomeUnknown, LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.ledger_proxy import Cut, LedgerProxy
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, MINUTE, OWNER, TOPIC, LedgerStory
@@ -35,10 +35,10 @@ class Wires:
     @contextmanager
     def to_be_cut(
         self, cut: Cut, *, marker: bytes = b"COMMIT\0"
-    ) -> Iterator[tuple[PostgresLedger, LedgerProxy]]:
+    ) -> Iterator[tuple[Ledger, LedgerProxy]]:
         """A ledger that is connected already, and whose wire breaks at the marker."""
         with LedgerProxy(self._server.port, marker=marker) as proxy:
-            ledger = PostgresLedger(self._server.dsn(self._database, port=proxy.port))
+            ledger = Ledger(self._server.dsn(self._database, port=proxy.port))
             ledger.findings(FEED)
             proxy.cut = cut
             yield ledger, proxy
@@ -142,7 +142,7 @@ def test_a_plan_whose_answer_was_lost_is_found_by_the_next_try(
     assert left.plan == batch
 
 
-def freeze(ledger: PostgresLedger, batch: object) -> None:
+def freeze(ledger: Ledger, batch: object) -> None:
     with ledger.planning(FEED, TOPIC) as session:
         session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)  # type: ignore[list-item]
 
@@ -153,7 +153,7 @@ def test_a_connection_that_dies_in_a_plan_is_not_replaced_within_it(
     story.open({0: (0, 100)})
     batch = story.batch_of((0, 0, 20))
 
-    def plan(ledger: PostgresLedger, proxy: LedgerProxy) -> None:
+    def plan(ledger: Ledger, proxy: LedgerProxy) -> None:
         with ledger.planning(FEED, TOPIC) as session:
             proxy.break_all()
             session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)
@@ -169,7 +169,7 @@ def test_a_connection_that_dies_unnoticed_in_a_plan_loses_no_word(
 ) -> None:
     story.open({0: (0, 100)})
 
-    def plan(ledger: PostgresLedger, proxy: LedgerProxy) -> None:
+    def plan(ledger: Ledger, proxy: LedgerProxy) -> None:
         with ledger.planning(FEED, TOPIC):
             proxy.break_all()
 

@@ -1,4 +1,4 @@
-"""What the Ledger port promises of publishing, sweeping, findings and reading."""
+"""What the ledger promises of publishing, sweeping, findings and reading."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import IngestionError
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import ScriptedSpark

@@ -113,7 +113,7 @@ def test_findings_are_counted_and_not_read(
     def never(ledger: object, feed: str) -> None:
         raise LedgerUnavailable("too many to read")
 
-    monkeypatch.setattr("tallystick.ledger.postgres.PostgresLedger.findings", never)
+    monkeypatch.setattr("tallystick.ledger.ledger.Ledger.findings", never)
     assert client(story.dsn).get("/metrics", headers=OPEN).status_code == 200
 
 

@@ -27,7 +27,7 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import LATEST_END, Waiver, is_same_person
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.report.wording import (
     grouped,
     place_text,

@@ -27,7 +27,7 @@ from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
-from tallystick.ports.batches import AttemptRecord, BatchRecord, FileRecord
+from tallystick.ledger.batches import AttemptRecord, BatchRecord, FileRecord
 from tallystick.report.wording import grouped
 from tallystick.workflows.stored.current_files import path_of
 

@@ -1,7 +1,7 @@
 """What a command works with: the environment, the folder of feeds, and how adapters are opened.
 
-Tests put another stage in its place. The adapters' libraries are imported when they are opened, so
-that `feed check` and `--help` answer at once and need none of them.
+Tests put another stage in its place. The libraries of Kafka, HDFS and Spark are imported when they
+are opened, so that `feed check` and `--help` answer at once and need none of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import typer
 from tallystick.cli.connections import find_connection
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.errors import ConnectionMissing, FeedUnknown
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
 from tallystick.workflows.services import Services

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.identities import FeedName
-from tallystick.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from tallystick.ledger.ledger import Ledger
 
 _MOST_TOLD: Final = 5
 

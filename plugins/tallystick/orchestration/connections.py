@@ -15,7 +15,7 @@ from tallystick.settings.connections import Connection, connection_like, variabl
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
-    from tallystick.ports.ledger import Ledger
+    from tallystick.ledger.ledger import Ledger
     from tallystick.workflows.services import Services
 
 

@@ -17,7 +17,7 @@ from tallystick.errors import (
     LedgerUnavailable,
     WaiverRefused,
 )
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.report.wording import with_capital
 from tallystick.settings.connections import variable_of
 from tallystick.web.access import LoginNeeded

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
 from tallystick.errors import IngestionError, LedgerUnavailable
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.metrics import FeedFigures
-from tallystick.ports.overview import FeedHead
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.metrics import FeedFigures
+from tallystick.ledger.overview import FeedHead
 
 _FEED = ("feed",)
 _Value: TypeAlias = Callable[[FeedHead], float | datetime | None]

@@ -12,8 +12,8 @@ from airflow.configuration import conf
 from airflow.exceptions import AirflowConfigException
 
 from tallystick.errors import ConnectionMissing
+from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.connections import airflow_connection
-from tallystick.ports.ledger import Ledger
 from tallystick.web.app import tallystick_app
 from tallystick.web.desk import READER_SECONDS, patience_of
 from tallystick.wiring import patient_ledger

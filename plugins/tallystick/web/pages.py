@@ -15,8 +15,8 @@ from fastapi.responses import HTMLResponse
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
+from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
-from tallystick.ports.ledger import Ledger
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,

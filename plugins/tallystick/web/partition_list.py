@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tallystick.cli.documents import holes_part
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.overview import LogHead
-from tallystick.ports.reports import ShownBounds
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.overview import LogHead
+from tallystick.ledger.reports import ShownBounds
 from tallystick.web.answers import PartitionAnswer, PartitionsAnswer
 
 

@@ -14,10 +14,10 @@ from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.overview import BatchHead, FeedHead, RunHead
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.overview import BatchHead, FeedHead, RunHead
 from tallystick.web.answers import (
     AskedRunPart,
     BatchAnswer,

@@ -16,8 +16,8 @@ from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, Par
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.overview import ReportHead
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.overview import ReportHead
 from tallystick.report.charts.drawn import Drawn, drawn
 from tallystick.web.answers import (
     ChangesAnswer,

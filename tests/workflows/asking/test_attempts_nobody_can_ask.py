@@ -11,10 +11,10 @@ import pytest
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import StorageUnavailable
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed

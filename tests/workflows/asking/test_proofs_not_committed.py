@@ -7,9 +7,9 @@ from typing import Any
 
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import AttemptNotAsked, BrokerUnavailable, StorageRefused
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed

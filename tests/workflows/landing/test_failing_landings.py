@@ -15,8 +15,7 @@ import pytest
 from tallystick.domain.batches.paths import LOG_ANSWER_NAME
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.verdicts import Verdict
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.committing import heartbeat
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.landing.run import land_feed
@@ -131,7 +130,7 @@ def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(
     monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def noted() -> Ledger:
-        ledger = PostgresLedger(story.dsn)
+        ledger = Ledger(story.dsn)
         renew = ledger.renew_lease
         monkeypatch.setattr(ledger, "renew_lease", lambda *how: renewed.append(renew(*how)))
         return ledger

@@ -12,9 +12,9 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.run_news import open_beside
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import CheckFailed
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.checking import require_clean
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -25,7 +25,7 @@ from tallystick.errors import (
     StorageRefused,
     TargetOccupied,
 )
-from tallystick.ports.batches import CommittedBatch
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
 from tallystick.workflows.committing.showing_frontiers import show_frontiers
 from tallystick.workflows.place import at

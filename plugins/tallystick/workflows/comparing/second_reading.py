@@ -35,7 +35,7 @@ from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable
-from tallystick.ports.scrubs import DueSample
+from tallystick.ledger.scrubs import DueSample
 from tallystick.ports.second_reader import SecondReader
 from tallystick.workflows.comparing.compared_rows import LandedRows, compared_slices, taken_sample
 from tallystick.workflows.place import at, counted

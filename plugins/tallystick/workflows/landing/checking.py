@@ -26,12 +26,12 @@ from tallystick.domain.rules.findings import (
 )
 from tallystick.domain.rules.log_findings import end_findings
 from tallystick.domain.rules.run_news import open_beside, told_by_run
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed, SourceError
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.window import Window
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit

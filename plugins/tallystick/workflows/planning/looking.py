@@ -17,7 +17,7 @@ from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import why_nothing_is_proven
 from tallystick.domain.rules.log_findings import change_findings
-from tallystick.ports.planning import PlanningSession
+from tallystick.ledger.planning import PlanningSession
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.services import Services
 

@@ -15,7 +15,7 @@ from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.proofs import BatchPlace
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.planning.looking import look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms

@@ -35,7 +35,7 @@ from tallystick.errors import (
     SparkError,
     StorageError,
 )
-from tallystick.ports.scrubs import ScrubStanding
+from tallystick.ledger.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.place import at

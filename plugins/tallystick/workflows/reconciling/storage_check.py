@@ -35,9 +35,9 @@ from tallystick.domain.rules.u1_unread_storage import (
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
-from tallystick.ports.batches import CommittedBatch
+from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, FileState
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.as_before import Listing, Recorded

@@ -26,11 +26,11 @@ from tallystick.domain.rules.b1_ledger_overlap import B1
 from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
-from tallystick.ports.batches import CommittedBatch
-from tallystick.ports.findings import StoredFinding
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders

@@ -1,4 +1,4 @@
-"""The WaiversRecord port on PostgreSQL. Every change holds the finding's row first."""
+"""Waivers: one person asks, another one approves. Every change holds the finding's row first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import (
     RequestEnding,
+    Waiver,
     WaiverRequest,
     WaiverWish,
     evidence_digest,
@@ -15,24 +16,36 @@ from tallystick.domain.rules.waivers import (
 )
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, WaiverRefused
-from tallystick.ledger import finding_rows, setting_aside
-from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.connection import Tables, Transaction
+from tallystick.ledger.findings import locked_finding, waive
 from tallystick.ledger.rows import in_utc
+from tallystick.ledger.setting_aside import give_up_accepted
 from tallystick.ledger.texts import storable
 
 
-class PostgresWaivers:
-    """Fulfils `WaiversRecord`; see there for every promise."""
+class Waivers(Tables):
+    """Who asked for a waiver, and what was accepted.
 
-    _connection: LedgerConnection
+    What is requested raises WaiverRefused where it can't be as things stand, and EvidenceChanged
+    where the finding's evidence is another one than what was read. Then nothing is changed.
+    """
+
+    def waive(self, waiver: Waiver) -> None:
+        """Accept an open finding. Raises LedgerRefused for one that is not open, and
+        EvidenceChanged for one whose evidence has another digest by now than the waiver.
+
+        An unreadable record is given up by that: recorded as lost in the same transaction.
+        """
+        with self._connection.writing() as transaction:
+            give_up_accepted(transaction, waive(transaction, waiver))
 
     def waiver_request(self, finding_id: int) -> WaiverRequest | None:
-        """The newest request about the finding."""
+        """The newest request about the finding, whatever became of it; None where nobody asked."""
         with self._connection.reading() as transaction:
             return _request(transaction, finding_id=finding_id)
 
     def ask_for_waiver(self, wish: WaiverWish) -> WaiverRequest:
-        """Ask that an open finding is accepted."""
+        """Ask that an open finding is accepted; replaces a request that is void by now."""
         with self._connection.writing() as transaction:
             stored = _open_finding(transaction, wish.finding_id, wish.digest)
             standing = _request(transaction, finding_id=wish.finding_id)
@@ -52,7 +65,7 @@ class PostgresWaivers:
             return _standing(transaction, row.request_id, wish.finding_id)
 
     def approve_waiver(self, request: int, *, finding_id: int, by: str) -> None:
-        """Accept the finding as that request asks."""
+        """Accept the finding as that request asks, in one transaction; never by who has asked."""
         with self._connection.writing() as transaction:
             stored = _open_finding(transaction, finding_id)
             asked = _standing(transaction, request, finding_id)
@@ -61,14 +74,14 @@ class PostgresWaivers:
             if asked.has_expired:
                 raise WaiverRefused(finding_id, "the end of the requested waiver has come")
             _require_as_read(stored, asked.wish.digest)
-            feed = finding_rows.waive(transaction, asked.wish.approved(by), asked.number)
+            feed = waive(transaction, asked.wish.approved(by), asked.number)
             _end(transaction, asked, RequestEnding.APPROVED, by)
-            setting_aside.give_up_accepted(transaction, feed)
+            give_up_accepted(transaction, feed)
 
     def withdraw_waiver_request(self, request: int, *, finding_id: int, by: str) -> None:
-        """End a request that nobody has approved."""
+        """End a request that nobody has approved: by who has asked, or by who declines it."""
         with self._connection.writing() as transaction:
-            finding_rows.locked_finding(transaction, finding_id)
+            locked_finding(transaction, finding_id)
             asked = _standing(transaction, request, finding_id)
             _end(transaction, asked, RequestEnding.WITHDRAWN, by)
 
@@ -76,7 +89,7 @@ class PostgresWaivers:
 def _open_finding(
     transaction: Transaction, number: int, digest: str | None = None
 ) -> StoredFinding:
-    stored = finding_rows.locked_finding(transaction, number)
+    stored = locked_finding(transaction, number)
     if stored is None or stored.state is not FindingState.OPEN:
         raise WaiverRefused(
             number, f"it is {stored.state.value if stored else 'unknown'}, not open"

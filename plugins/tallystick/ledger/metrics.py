@@ -1,26 +1,55 @@
-"""The MetricsRecord port on PostgreSQL: counts that the database adds up."""
+"""A few numbers for each feed, which the database adds up for monitoring."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
-from tallystick.ledger.connection import LedgerConnection
-from tallystick.ports.metrics import FeedFigures, NewestBatch
+from tallystick.ledger.connection import Tables
 
 
-class PostgresMetrics:
-    """Fulfils `MetricsRecord`; see there for every promise."""
+@dataclass(frozen=True, slots=True)
+class NewestBatch:
+    """What the newest published batch of a feed took; of its last attempt."""
 
-    _connection: LedgerConnection
+    wait_seconds: float
+    """From the plan until the attempt began."""
+    land_seconds: float
+    """Until what Spark had written was verified."""
+    commit_seconds: float
+    """Until it was committed."""
+    publish_seconds: float
+    """Until readers found it."""
+    length_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFigures:
+    """One feed's counts."""
+
+    feed: FeedName
+    batches: Mapping[BatchState, int]
+    rows: int
+    """Of all committed batches, those that a repair has replaced included."""
+    length_bytes: int
+    findings: Mapping[tuple[str, Verdict], int]
+    """Standing ones, by code and verdict; those that two people accept count as WAIVED."""
+    newest: NewestBatch | None
+    """None before the first published batch."""
+
+
+class Metrics(Tables):
+    """Where metrics come from."""
 
     def figures(self) -> Sequence[FeedFigures]:
-        """Every feed that was ever planned."""
+        """Every feed that was ever planned, by name."""
         with self._connection.reading() as transaction:
             counts: defaultdict[str, list[Any]] = defaultdict(list)
             for row in transaction.rows("batch_counts"):

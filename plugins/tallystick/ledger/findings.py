@@ -1,4 +1,4 @@
-"""Findings into the ledger and out of it. Judges nothing."""
+"""Findings, into the ledger and out of it. Judges nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,62 @@ from tallystick.domain.rules.evidence import attempts_not_asked
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
-from tallystick.ledger.connection import Transaction
+from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import evidence_json, storable
-from tallystick.ports.findings import StoredFinding
+
+
+class Findings(Tables):
+    """How findings were stated, confirmed, and ended."""
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings: one with the same key seen again is confirmed, not doubled.
+
+        Its evidence is the newest look's from then on; all else stays as it was first stated.
+        A waived one whose evidence has changed, or whose waiver has expired, is open again.
+        """
+        with self._connection.writing() as transaction:
+            record_findings(transaction, feed, findings)
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's standing findings, open or waived, oldest first."""
+        with self._connection.reading() as transaction:
+            return _findings(transaction, feed=feed, only_standing=True)
+
+    def all_findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """Every finding that the feed ever had, oldest first."""
+        with self._connection.reading() as transaction:
+            return _findings(transaction, feed=feed)
+
+    def finding(self, finding_id: int) -> StoredFinding | None:
+        """One finding, whatever became of it; None if there is none of this number."""
+        with self._connection.reading() as transaction:
+            return read_finding(transaction, finding_id)
+
+    def clock(self) -> datetime:
+        """The ledger's clock now, by which findings are confirmed."""
+        return in_utc(self._connection.one("clock").instant)
+
+    def close_findings(
+        self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
+    ) -> int:
+        """End findings: by number, what closed each. How many; ended ones stay as they are.
+
+        With an instant of the ledger's clock, excluded, those that were confirmed later stay, too.
+        """
+        if not closed:
+            return 0
+        return self._connection.change(
+            "close_findings",
+            feed=feed,
+            finding_ids=list(closed),
+            reasons=[storable(each) for each in closed.values()],
+            confirmed_before=confirmed_before,
+        )
 
 
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
@@ -79,7 +128,7 @@ def _as_first_stated(
         return list(found)
     until = {
         each.finding.key: each.finding.until_offset
-        for each in reversed(standing_findings(transaction, feed))
+        for each in reversed(_findings(transaction, feed=feed, only_standing=True))
         if each.finding.rule.has(Trait.GROWS)
     }
     return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
@@ -89,17 +138,7 @@ def _digest(evidence: str) -> bytes:
     return evidence_digest(json.loads(evidence))
 
 
-def standing_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
-    """The feed's open and waived findings, oldest first."""
-    return _findings(transaction, feed=feed, only_standing=True)
-
-
-def all_findings(transaction: Transaction, feed: FeedName) -> list[StoredFinding]:
-    """Every finding that the feed ever had, oldest first."""
-    return _findings(transaction, feed=feed)
-
-
-def finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
+def read_finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
     """One finding; None if there is none of this number."""
     return next(iter(_findings(transaction, finding_id=finding_id)), None)
 
@@ -115,24 +154,6 @@ def _findings(
         "findings", feed=feed, finding_id=finding_id, only_standing=only_standing
     )
     return [_stored(row) for row in rows]
-
-
-def close_findings(
-    transaction: Transaction,
-    feed: FeedName,
-    closed: Mapping[int, str],
-    confirmed_before: datetime | None,
-) -> int:
-    """End findings that stand, and were last confirmed before the instant; how many did."""
-    if not closed:
-        return 0
-    return transaction.change(
-        "close_findings",
-        feed=feed,
-        finding_ids=list(closed),
-        reasons=[storable(each) for each in closed.values()],
-        confirmed_before=confirmed_before,
-    )
 
 
 def waive(transaction: Transaction, waiver: Waiver, request: int | None = None) -> FeedName:
@@ -161,12 +182,12 @@ def waive(transaction: Transaction, waiver: Waiver, request: int | None = None) 
 
 def locked_finding(transaction: Transaction, number: int) -> StoredFinding | None:
     """The finding as it stands, its row held until the transaction ends; None if there is none."""
-    known = finding(transaction, number)
+    known = read_finding(transaction, number)
     if known:
         # Everybody locks in this order: generations before findings.
         transaction.rows("lock_living_generations", feed=known.finding.feed)
     transaction.row("lock_finding", finding_id=number)
-    return finding(transaction, number)
+    return read_finding(transaction, number)
 
 
 def _stored(row: Any) -> StoredFinding:

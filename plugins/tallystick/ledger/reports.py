@@ -1,10 +1,14 @@
-"""What reports are made of, from the ledger's rows: sums by PostgreSQL, looks in arrays."""
+"""What reports are made of: sums by PostgreSQL, looks in arrays; and the reports themselves.
+
+No proof is read: the answers stay small however long the history is.
+"""
 
 from __future__ import annotations
 
 import json
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,19 +18,10 @@ from tallystick.domain.report.completeness import Look, doubt_of_clock
 from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.compressed import compressed, decompressed
-from tallystick.ledger.connection import LedgerConnection, Transaction
+from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import storable
-from tallystick.ports.reports import (
-    AgeTotals,
-    LandedTotals,
-    LogTotals,
-    LookPlace,
-    LookSums,
-    ShownBounds,
-    WindowTotals,
-)
 
 # A producer's timestamp may lie in a year that no datetime can hold.
 _LONGEST_SECONDS: Final = 100 * 366 * 86_400
@@ -34,20 +29,99 @@ _LONGEST_SECONDS: Final = 100 * 366 * 86_400
 _LOOKS_AT_ONCE: Final = 20
 
 
-class PostgresReports:
-    """Fulfils `ReportsRecord`; see there for every promise."""
+@dataclass(frozen=True, slots=True)
+class LookPlace:
+    """One look at the broker, without what it showed."""
 
-    _connection: LedgerConnection
+    snapshot_id: int
+    looked_at: datetime
+    """Never later than the ledger's clock was when the look began."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookSums:
+    """The offsets of all partitions that one look showed, added up."""
+
+    snapshot_id: int
+    topic_id: str
+    recorded_at: datetime
+    """By the ledger's clock, as commits are: what was committed before it can be told."""
+    log_start: int
+    last_stable: int
+    high_watermark: int
+    leaderless: int
+    """How many partitions could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownBounds:
+    """The newest look, partition by partition."""
+
+    looked_at: datetime
+    topic_id: str
+    log_start_offsets: Mapping[int, int]
+    last_stable_offsets: Mapping[int, int]
+    high_watermarks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTotals:
+    """What is accounted for of one generation, whatever was folded or repaired since."""
+
+    rows: int
+    holes: Mapping[HoleClass, int]
+    lost: int
+    """Offsets recorded as lost."""
+    missing_below: int
+    """Offsets below the frontier that nothing covers: none, or the ledger is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTotals:
+    """What was landed for the windows that begin in one stretch of time."""
+
+    batches: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgeTotals:
+    """Committed batches by the time since they were looked at, at one level."""
+
+    level: str
+    stretch: int | None
+    """Index into the ages asked for, their number for older ones; None for never."""
+    batches: int
+    rows: int
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LandedTotals:
+    """One feed's history in a few thousand numbers, all of one instant."""
+
+    logs: Mapping[GenerationId, LogTotals]
+    windows: Mapping[int, WindowTotals]
+    """By the number of edges at or before the window's start."""
+    window_holes: Mapping[int, Mapping[HoleClass, int]]
+    accounted: Mapping[int, int]
+    """Offsets committed for the first time, or recorded as lost, by the number of instants at or
+    before."""
+    ages: Sequence[AgeTotals]
+    directories_at: datetime | None
+    """Since when each directory that was as committed was asked; None where there is none."""
+
+
+class Reports(Tables):
+    """Where reports come from, and go to."""
 
     def doubt_look(self, snapshot_id: int, doubt: str) -> None:
-        """Write down why a look proves nothing."""
-        with self._connection.writing() as transaction:
-            transaction.change("doubt_look", snapshot_id=snapshot_id, doubt=storable(doubt))
+        """Write down why nothing is proven to be complete up to a look, unless it stands there."""
+        self._connection.change("doubt_look", snapshot_id=snapshot_id, doubt=storable(doubt))
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, in the order in which they began."""
-        with self._connection.reading() as transaction:
-            rows = transaction.rows("look_places", feed=feed)
+        rows = self._connection.rows("look_places", feed=feed)
         return [LookPlace(row.snapshot_id, in_utc(row.looked_at)) for row in rows]
 
     def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
@@ -62,8 +136,7 @@ class PostgresReports:
 
     def look_sums(self, snapshot_ids: Sequence[int]) -> Sequence[LookSums]:
         """These looks added up, in the order asked for."""
-        with self._connection.reading() as transaction:
-            rows = transaction.rows("look_sums", snapshot_ids=list(snapshot_ids))
+        rows = self._connection.rows("look_sums", snapshot_ids=list(snapshot_ids))
         found = {
             row.snapshot_id: LookSums(
                 snapshot_id=row.snapshot_id,
@@ -79,9 +152,8 @@ class PostgresReports:
         return [found[each] for each in snapshot_ids if each in found]
 
     def newest_bounds(self, feed: FeedName) -> ShownBounds | None:
-        """All that the newest look showed."""
-        with self._connection.reading() as transaction:
-            row = transaction.row("newest_bounds", feed=feed)
+        """All that the newest look showed; None before the first."""
+        row = self._connection.row("newest_bounds", feed=feed)
         if row is None:
             return None
         shown = Shown.of(row.shown)
@@ -102,7 +174,11 @@ class PostgresReports:
         instants: Sequence[datetime],
         ages_seconds: Sequence[int],
     ) -> LandedTotals:
-        """The feed's history in a few thousand numbers."""
+        """The feed's history by windows that begin between `edges`, by commits between `instants`.
+
+        A run without a window has landed what came before its look: it counts in the stretch that
+        the first of `looks_at` ends which is not before that look. All of them ascend.
+        """
         with self._connection.reading() as transaction:
             directories = transaction.row("directories_at", feed=feed)
             oldest_at = directories.oldest_at if directories else None
@@ -138,12 +214,11 @@ class PostgresReports:
 
     def newest_window_end(self, feed: FeedName, until: datetime) -> datetime | None:
         """The newest end of a planned window at or before the instant."""
-        with self._connection.reading() as transaction:
-            found = transaction.one("newest_window_end", feed=feed, until=until).window_until
+        found = self._connection.one("newest_window_end", feed=feed, until=until).window_until
         return in_utc(found) if found else None
 
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
-        """Keep a report in one statement."""
+        """Keep a report in one statement, with the run that has made it; its number."""
         seconds = document.seconds_to_loss
         left = None if seconds is None else timedelta(seconds=min(seconds, _LONGEST_SECONDS))
         with self._connection.writing() as transaction:
@@ -162,9 +237,11 @@ class PostgresReports:
         return int(stored.report_id)
 
     def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:
-        """The report that was kept last, of those at or before the instant."""
-        with self._connection.reading() as transaction:
-            row = transaction.row("newest_report", feed=feed, until=instant)
+        """The report that was kept last, of those taken at or before an instant; None without one.
+
+        No asker's clock can make a report older or newer than another one.
+        """
+        row = self._connection.row("newest_report", feed=feed, until=instant)
         if row is None:
             return None
         try:
