@@ -22,7 +22,7 @@ from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
 from tallystick.ledger.ledger import Ledger
 from tallystick.web import reading, stored_reports
-from tallystick.web.partition_list import Search, partitions_of
+from tallystick.web.reading import Search, partitions_of
 from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import finding_of
@@ -82,7 +82,6 @@ def _ask(ledger: Ledger, server: int, times: int) -> dict[str, Cost]:
         "partitions": lambda: partitions_of(ledger, FEED, Search()),
         "batches": lambda: reading.batches_of(ledger, FEED, None, 20),
         "findings": lambda: reading.findings_of(ledger, FEED, 0, 20),
-        "coverage": lambda: stored_reports.coverage_of(ledger, FEED, None),
         "drawings": lambda: stored_reports.NewestDrawings().of(ledger, FEED),
         "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),
         "changes": lambda: stored_reports.changes_of(ledger, FEED, *reports),

@@ -154,7 +154,7 @@ def test_a_repair_that_mends_everything_is_clean(landing: CommandLine, story: St
     assert {each["code"] for each in listed(landing)} == {"A9", "B2"}
     dry = landing("repair", "orders", "--dry-run")
     assert dry.code == 0, dry.out
-    assert "would end with finding" in dry.out
+    assert " ends with finding " in dry.out
     told = landing("repair", "orders", "--json")
     assert told.code == 0, told.err
     assert told.json["not_mended"] == []

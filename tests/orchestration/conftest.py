@@ -112,9 +112,9 @@ def stage(
     for log in broker.logs.values():
         log.append(Kind.RECORD, 10)
     stage = Stage(Story(ledger_databases(), tmp_path, broker))
-    for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
+    for module in ("ingest", "batch_tasks", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
-    for module in ("ingest_tasks", "completing", "notifying", "complete_sensor"):
+    for module in ("ingest", "last_tasks", "complete_sensor"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.open_ledger", stage.open_ledger)
     return stage
 

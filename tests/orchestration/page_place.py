@@ -57,7 +57,7 @@ class PagePlace:
 
     def form_token(self, user: str, address: str) -> str:
         """What a page that was shown to this user has in its form to the address."""
-        from tallystick.web.form_token import form_token_for
+        from tallystick.web.access import form_token_for
 
         return form_token_for(self.user(user), address)
 

@@ -8,18 +8,16 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 
 from tallystick import __version__
-from tallystick.cli.answers import CLEAN, FINDINGS, Answer, deliver
-from tallystick.cli.connections import airflow_kept_quiet, find_connection, has_airflow
-from tallystick.cli.documents import Document, Part
+from tallystick.cli.answers import CLEAN, FINDINGS, Answer, counted, deliver
 from tallystick.cli.options import JsonOption
-from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import counted
+from tallystick.cli.stage import Stage, airflow_kept_quiet, find_connection, has_airflow, stage_of
 from tallystick.errors import FeedFileInvalid, IngestionError, SparkUnavailable
+from tallystick.report.documents import Document, Part
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection
@@ -39,7 +37,7 @@ class CheckPart(Part):
 class DoctorDocument(Document):
     """`doctor`."""
 
-    format: Literal["tallystick-doctor-1"] = "tallystick-doctor-1"
+    format: str = "tallystick-doctor-1"
     checks: Sequence[CheckPart]
 
 

@@ -60,7 +60,7 @@ def services_of(feed: Feed) -> Iterator[Services]:
     All connections are looked up first, Spark's too.
     """
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
-    from tallystick.report.plain_progress import plain_lines
+    from tallystick.report.progress_line import plain_lines
     from tallystick.wiring import open_services
 
     with (

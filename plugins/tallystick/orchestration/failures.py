@@ -16,7 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.page_link import page_of_run
 from tallystick.orchestration.run_context import Context
-from tallystick.report.program import as_called
+from tallystick.report.safe_text import as_called
 from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)

@@ -14,15 +14,14 @@ from tallystick.orchestration.airflow_releases import (
     CronTriggerTimetable,
     DownstreamTasksSkipped,
 )
-from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.dag_ids import RECONCILE, TAG, dag_id_of
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TASK_DEFAULTS
-from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.run_context import Context, owner_of
-from tallystick.report.program import as_called, program
+from tallystick.report.safe_text import as_called, program
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)

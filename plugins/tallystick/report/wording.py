@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
+from tallystick.domain.window import Window
 
 _MOST_PLACES: Final = 6
 _MOST_ACCEPTED: Final = 20
@@ -28,6 +29,21 @@ def instant_text(instant: datetime | None) -> str:
     if instant is None:
         return "-"
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def window_text(window: Window | None) -> str:
+    """The window in UTC, without its end's day while that is the start's, up to 24:00; or a dash.
+
+    >>> window_text(Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)))
+    '2026-11-01 06:00-24:00'
+    """
+    if window is None:
+        return "-"
+    start, end = window.from_instant, window.until_instant
+    clock = f"{end:%H:%M}" if end.date() == start.date() else "24:00"
+    if (end - timedelta(microseconds=1)).date() != start.date():
+        clock = f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M}-{clock}"
 
 
 def grouped(value: int | None) -> str:

@@ -25,9 +25,8 @@ from tallystick.web.actions import actions
 from tallystick.web.airflow_rest import AirflowRest, airflow_app
 from tallystick.web.desk import READER_SECONDS, LedgerThreads
 from tallystick.web.forms import forms
-from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
-from tallystick.web.pages import pages, refusal
-from tallystick.web.rendering import below
+from tallystick.web.metrics import MetricsToken, TokenOf, metrics
+from tallystick.web.pages import below, pages, refusal
 from tallystick.web.routes import api
 from tallystick.web.stored_reports import NewestDrawings
 

@@ -31,10 +31,10 @@ from tallystick.domain.report.document import (
     ColumnPart,
     ComparedPart,
     ReportDocument,
+    perhaps_thinned,
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.report.pages import perhaps_thinned
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
