@@ -344,7 +344,7 @@ def test_land_says_which_batches_could_not_be_done(landing: CommandLine, story: 
     document = landed(landing)
     assert {each["is_adopted"] for each in document["batches"]} == {True}
     attempts = landing("batches", "orders", "--json").json["batches"][0]["attempts"]
-    assert [each["token"] for each in attempts] == [1, 2, 3]
+    assert [each["attempt"]["token"] for each in attempts] == [1, 2, 3]
     assert "no executor was given" in attempts[0]["outcome"]
 
 
