@@ -1,4 +1,4 @@
-"""Where a command finds a connection: the environment, else what the Airflow of this machine knows.
+"""A command finds a connection in the environment, else in the Airflow of this machine.
 
 Airflow is imported only where the environment lacks one: it takes seconds. It is asked in the way
 of `airflow connections get`: its secrets backends, then its own database.

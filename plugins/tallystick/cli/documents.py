@@ -1,4 +1,4 @@
-"""What the JSON documents of several commands are made of. docs/cli.md describes every field.
+"""The JSON documents of several commands share these parts. docs/cli.md describes every field.
 
 Each family of commands has its documents beside its commands. A field that is there stays: programs
 read it. New ones may be added. Offsets are half-open: `from_offset` is included, `until_offset` is
@@ -68,7 +68,7 @@ class RangePart(Part):
 
 
 class ErrorDetails(Part):
-    """What stopped a command, or one batch."""
+    """An error has stopped a command, or one batch."""
 
     kind: str
     what: str

@@ -47,7 +47,7 @@ class PartitionPart(Part):
 
 
 class FullReadsPart(Part):
-    """What a look at level 3 has read in full, and what waits for it."""
+    """Counts what a look at level 3 has read in full, and what waits."""
 
     batches_read: int
     bytes_read: int
@@ -60,7 +60,7 @@ class FullReadsPart(Part):
 
 
 class SecondReaderPart(Part):
-    """What a look at level 4 has compared with another Kafka client, and what waits for it."""
+    """Counts what a look at level 4 has compared, and what waits."""
 
     batches_compared: int
     offsets_compared: int

@@ -77,7 +77,7 @@ class NotMendedPart(Part):
 
 
 class RepairBatchPart(Part):
-    """What became of one batch of a repair."""
+    """One batch of a repair has ended so."""
 
     batch: str
     outcome: Outcome
@@ -242,7 +242,7 @@ def _repaired(
 
 
 def _repair_code(report: RepairReport) -> int:
-    """What could not be done weighs most; then what is left as it is, or to somebody else."""
+    """Returns the exit code: failures weigh most, then what is left as it is or to others."""
     codes = {exit_code_of(error) for error in report.errors}
     if codes and not report.is_dry_run:
         return COULD_NOT if COULD_NOT in codes else max(codes)
@@ -274,7 +274,7 @@ def _batch_part(outcome: BatchOutcome) -> RepairBatchPart:
 
 
 def repair_view(document: RepairDocument) -> list[Block]:
-    """What was, or would be, done; what is left, and why."""
+    """Shows what was, or would be, done; what is left, and why."""
     would = "would be " if document.is_dry_run else ""
     lines: list[Block] = [f"Feed {document.feed}, topic {document.topic}: repair{_dry(document)}."]
     for again in document.land_again:

@@ -91,7 +91,7 @@ Outcome = Literal["published", "left", "failed", "nothing"]
 
 
 class LandedBatchPart(Part):
-    """What became of one batch in this run."""
+    """One batch of this run has ended so."""
 
     batch: str
     is_adopted: bool
@@ -225,7 +225,7 @@ def _landed_batch_part(plan: PlanReport, outcome: BatchOutcome) -> LandedBatchPa
 
 
 def outcome_of(outcome: BatchOutcome) -> Outcome:
-    """What became of a batch, in one word."""
+    """Returns the outcome of a batch, in one word."""
     if outcome.error:
         return "failed"
     if outcome.left_to:
@@ -234,7 +234,7 @@ def outcome_of(outcome: BatchOutcome) -> Outcome:
 
 
 def _land_exit_code(report: RunReport) -> int:
-    """What could not be done weighs more than what was found: it asks for another run."""
+    """Returns the exit code: a failure weighs more than a finding: it asks for another run."""
     codes = {exit_code_of(error) for error in report.errors}
     if COULD_NOT in codes:
         return COULD_NOT
@@ -266,7 +266,7 @@ def _held_batch_part(status: BatchStatus) -> HeldBatchPart:
 
 
 def plan_view(document: PlanDocument) -> list[Block]:
-    """What a run would do, one row for each range."""
+    """Shows what a run would do, one row for each range."""
     due = (
         f"the window's plan is read again, {grouped(document.planned)} offsets"
         if document.is_resumed
@@ -328,7 +328,7 @@ def _range_cells(part: RangePart) -> list[str]:
 
 
 def land_view(document: LandDocument) -> list[Block]:
-    """What a run did, one row for each batch."""
+    """Shows what a run did, one row for each batch."""
     rows = sum(each.rows or 0 for each in document.batches)
     count = len(document.batches)
     blocks: list[Block] = [

@@ -1,4 +1,4 @@
-"""What a command works with: the environment, the folder of feeds, and how adapters are opened.
+"""A command works with the environment, the folder of feeds, and a way to open adapters.
 
 Tests put another stage in its place. The adapters' libraries are imported when they are opened, so
 that `feed check` and `--help` answer at once and need none of them.
@@ -107,7 +107,7 @@ class Stage:
             yield ledger, topic or ""
 
     def ledger_dsn(self) -> str:
-        """Where the ledger is; holds a password."""
+        """Returns the ledger's address, which holds a password."""
         return self.dsn_of(self.environ)
 
 

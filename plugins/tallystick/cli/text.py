@@ -41,7 +41,7 @@ def to_second(instant: datetime | None) -> str:
 
 
 def hole_count(holes: Mapping[str, int] | None) -> str:
-    """How many holes, of all classes; a dash where nobody knows."""
+    """Counts holes of all classes; a dash where nobody knows."""
     return grouped(None if holes is None else sum(holes.values()))
 
 
