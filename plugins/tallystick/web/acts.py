@@ -1,4 +1,4 @@
-"""What a page offers to who reads it: their name, their right, the repairs, the token of a form."""
+"""A page offers its reader these acts: a name, a right, the repairs, the token of a form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tallystick.web.answers import AskedRunPart, RepairsAnswer
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What this user may do about a feed or a finding, and what is under way."""
+    """A user may do these acts about a feed or a finding; repairs may be under way."""
 
     name: str
     may_change: bool

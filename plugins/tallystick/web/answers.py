@@ -1,4 +1,4 @@
-"""What the routes answer, as documents: docs/page.md describes every field.
+"""The routes answer with these documents: docs/page.md describes every field.
 
 A field that is there stays: programs read it. Offsets are half-open, instants in UTC.
 """
@@ -29,7 +29,7 @@ class StoredReportPart(ReportPart):
 
 
 class NextRunPart(Part):
-    """What Airflow will start next of one of the feed's DAGs."""
+    """Airflow will start this run next, of one of the feed's DAGs."""
 
     dag_id: str
     at: Instant | None
@@ -160,7 +160,7 @@ class FindingsAnswer(Part):
 
 
 class WaiverRequestPart(Part):
-    """What one person asks for, and what became of it."""
+    """One person asks for a waiver; the request may have ended."""
 
     number: int
     reason: str
@@ -203,7 +203,7 @@ class DryRunLine(Part):
 
 
 class DryRunPart(Part):
-    """What a dry run would do."""
+    """A dry run would do this."""
 
     lines: Sequence[DryRunLine]
     left_out: int
@@ -246,7 +246,7 @@ class RepairsAnswer(Part):
 
 
 class RunAnswer(Part):
-    """What one run has planned, landed, proven and found."""
+    """One run has planned, landed, proven and found this."""
 
     feed: str
     owner: str
@@ -286,7 +286,7 @@ class MovedPart(Part):
 
 
 class ChangesAnswer(Part):
-    """What a later report says that an earlier one did not."""
+    """Two reports differ in this."""
 
     feed: str
     earlier: StoredReportPart

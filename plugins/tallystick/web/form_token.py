@@ -48,7 +48,7 @@ def require_bearer(request: Request) -> None:
 
 
 def _is_own_origin(request: Request) -> bool:
-    """By what browsers say of each form that they send; one that says nothing is refused."""
+    """Believes what browsers say of each form that they send; one that says nothing is refused."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is None and origin is None:
         return False

@@ -1,4 +1,4 @@
-"""What a Prometheus server reads: the ledger's figures, a few lines for each feed."""
+"""Prometheus reads the ledger's figures here, a few lines for each feed."""
 
 from __future__ import annotations
 

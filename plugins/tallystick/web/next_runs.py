@@ -1,4 +1,4 @@
-"""What Airflow's own record of the DAGs says: which are ours, and when each starts next.
+"""Airflow's own record of the DAGs says which are ours, and when each starts next.
 
 The scheduler keeps that instant beside each DAG: one query tells it of all feeds.
 """

@@ -16,7 +16,7 @@ from tallystick.web.answers import PartitionAnswer, PartitionsAnswer
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which partitions are asked for, and which page of them."""
+    """A reader asks for these partitions, and for this page of them."""
 
     number: str = ""
     """How its number begins."""
@@ -67,7 +67,7 @@ def partitions_of(ledger: Ledger, feed: FeedName, search: Search) -> PartitionsA
 
 
 def _seen(log: LogHead, shown: ShownBounds | None, column: str) -> int | None:
-    """What the newest look showed of this very log."""
+    """Returns what the newest look showed of this very log."""
     if shown is None or shown.topic_id != log.topic_id:
         return None
     offsets: Mapping[int, int] = getattr(shown, column)
@@ -80,7 +80,7 @@ def _lag(log: LogHead, shown: ShownBounds | None) -> int | None:
 
 
 def _verdict(log: LogHead, lag: int | None, standing: Mapping[int | None, Verdict]) -> Verdict:
-    """Of nothing, while records wait or nobody looked, nothing may be said."""
+    """Returns the worst standing verdict; UNKNOWN where nothing landed yet, or nobody looked."""
     is_empty = log.frontier == log.first_offset
     told = Verdict.UNKNOWN if lag is None or (is_empty and lag) else Verdict.PROVEN_OK
     mine: Sequence[Verdict] = [standing[each] for each in (None, log.partition) if each in standing]

@@ -32,7 +32,7 @@ def below(request: Request) -> str:
 
 
 def up_from(below: str) -> str:
-    """From an address below the app's own up to the app's.
+    """Leads from an address below the app's own up to the app's.
 
     >>> up_from("/findings/3"), up_from("/")
     ('../', '')

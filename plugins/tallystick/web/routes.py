@@ -150,7 +150,7 @@ async def reports(
 
 @api.get("/feeds/{feed}/changes")
 async def changes(feed: Feed, desk: Desk, earlier: Before, later: Before) -> ChangesAnswer:
-    """What a later report says that an earlier one did not."""
+    """Returns what a later report says that an earlier one did not."""
     found = await desk.ask(
         partial(stored_reports.changes_of, feed=feed, earlier=earlier, later=later)
     )
@@ -163,7 +163,7 @@ async def changes(feed: Feed, desk: Desk, earlier: Before, later: Before) -> Cha
 async def coverage(
     feed: Feed, desk: Desk, response: Response, report: Before | None = None
 ) -> CoverageAnswer:
-    """What is drawn of a stored report, else of the newest."""
+    """Returns what is drawn of a stored report, else of the newest."""
     found = await desk.ask(partial(stored_reports.coverage_of, feed=feed, number=report))
     if found is None:
         raise not_found(f"report of feed {feed}")
@@ -198,7 +198,7 @@ async def finding(number: Number, user: SignedIn, desk: Desk) -> FindingAnswer:
 
 @api.get("/run")
 async def run(user: SignedIn, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id) -> RunAnswer:
-    """What one run of one of our DAGs has planned, landed, proven and found."""
+    """Returns what one run of one of our DAGs has planned, landed, proven and found."""
     return await run_for(user, desk, airflow, dag_id, run_id)
 
 

@@ -61,7 +61,7 @@ def stored_report(head: ReportHead) -> StoredReportPart:
 
 
 def coverage_of(ledger: Ledger, feed: FeedName, number: int | None) -> CoverageAnswer | None:
-    """What is drawn of a stored report, else of the newest; None where there is none."""
+    """Returns what is drawn of a stored report, else of the newest; None where there is none."""
     number = number or _newest(ledger, feed)
     found = ledger.report_value(feed, number) if number else None
     if number is None or found is None:
@@ -87,7 +87,7 @@ class NewestDrawings:
         self._made: dict[FeedName, tuple[ReportHead, Drawn | None]] = {}
 
     def of(self, ledger: Ledger, feed: FeedName) -> Drawn | None:
-        """Those of the newest report; None where there is none."""
+        """Returns those of the newest report; None where there is none."""
         heads = ledger.report_heads(feed, most=1)
         if not heads:
             return None
@@ -100,7 +100,7 @@ class NewestDrawings:
 
 
 def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, Any]:
-    """What a page shows of a report: a few troubles and partitions, and the drawings."""
+    """Returns what a page shows of a report: a few troubles and partitions, and the drawings."""
     partitions = [
         each
         for each in found["partitions"]
@@ -125,7 +125,7 @@ def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, 
 
 
 def changes_of(ledger: Ledger, feed: FeedName, earlier: int, later: int) -> ChangesAnswer | None:
-    """What the newer of two reports says anew, and says no more; None where one is not there."""
+    """Compares two reports: what the newer says anew, and no more; None where one is not there."""
     numbers = sorted((earlier, later))
     first, last = (ledger.report_head(feed, each) for each in numbers)
     before, after = (ledger.report_value(feed, each) for each in numbers)
