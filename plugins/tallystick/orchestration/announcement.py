@@ -1,4 +1,4 @@
-"""What an asset event tells of a run: the ranges that it landed, bounded in size.
+"""An asset event names the ranges that a run landed, bounded in size.
 
 A notification only: the ledger is the truth, and what is left out here is found there.
 """

@@ -1,4 +1,4 @@
-"""What a dry run would do: said in the task's log, and kept for the page of its run.
+"""A dry run says in the task's log what it would do, and keeps it for the page of its run.
 
 An XCom of the run is where it is kept: the ledger records nothing of a dry run.
 """

@@ -1,4 +1,4 @@
-"""What the tasks of an ingest run do: one workflow each, in Airflow's terms. They decide nothing.
+"""The tasks of an ingest run do one workflow each, in Airflow's terms. They decide nothing.
 
 Workflows are imported by the task that needs them: every task and the DAG processor read this
 module, and all workflows together take longer than a small task.

@@ -1,4 +1,4 @@
-"""What a task is told of its run by Airflow's context: the window, the owner, what has failed."""
+"""Airflow's context tells a task of its run: the window, the owner, what has failed."""
 
 from __future__ import annotations
 
