@@ -1,4 +1,4 @@
-"""How the command is called where a text is read. Errors, findings and the ledger call it
+"""The command has another name where a text is read. Errors, findings and the ledger call it
 `tallystick`, whoever reads them later.
 """
 

@@ -22,7 +22,7 @@ from tallystick.report.wording import (
 
 
 def environment(loader: BaseLoader | None = None) -> Environment:
-    """Where templates are made; they have our words for numbers, instants and places."""
+    """Makes templates; they have our words for numbers, instants and places."""
     made = Environment(
         loader=loader,
         autoescape=True,
@@ -49,6 +49,6 @@ def page_asset(name: str) -> str:
 
 
 def _harmless(value: object) -> object:
-    """What a template writes: every text without what can't be seen; it is escaped after this."""
+    """Takes out of a text what can't be seen; it is escaped after this."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return visible_lines(str(value)) if is_text else value

@@ -1,4 +1,4 @@
-"""What a drawing is made of: shapes on a plane, labels beside it, and what each column says.
+"""A drawing is made of shapes on a plane, labels beside it, and what each column says.
 
 A plane has whole coordinates and is stretched to the width that there is; labels are not, so that
 they can be read on a phone. Colours are names of the style: they follow the theme without a script.
@@ -62,7 +62,7 @@ class Scale:
     step: int
 
     def height(self, value: int) -> int:
-        """How far below the plane's upper edge the value lies."""
+        """Says how far below the plane's upper edge the value lies."""
         return round(TALL * (self.high - value) / (self.high - self.low))
 
     @property
