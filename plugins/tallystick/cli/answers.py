@@ -1,4 +1,4 @@
-"""What a command gives back, and the edge where every error ends: text or JSON, and an exit code.
+"""A command answers with text or JSON and an exit code; every error ends here.
 
 Standard output carries the answer and nothing else; logs, progress and errors go to standard error.
 Text for people has tables on a terminal, plain aligned lines elsewhere.
@@ -116,7 +116,7 @@ def error_details(error: IngestionError) -> ErrorDetails:
 
 
 def _tell(error: IngestionError, *, as_json: bool) -> int:
-    """What happened, where, and what to do next, on standard error; the exit code."""
+    """Prints the error on standard error; returns the exit code."""
     code = exit_code_of(error)
     _say(f"error: {error.describe()}")
     _say(f"next: {error.next_step}")

@@ -108,7 +108,7 @@ def _wrong(feed: Feed, check: str, error: IngestionError) -> CheckPart:
 
 
 def _settings_of(stage: Stage, feed: Feed) -> str:
-    """That all could be opened, and what a shared one of Kafka says for others."""
+    """Says that all could be opened, and what a shared one of Kafka says for others."""
     name = feed.source.connection
     unused = KafkaConnection.of(find_connection(stage.environ, name)).unused
     words = f" Of {name} not used: {', '.join(unused)}." if unused else ""
@@ -143,7 +143,7 @@ _QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark":
 
 
 def _airflow(feed: Feed) -> Iterator[CheckPart]:
-    """What the feed's tasks meet in Airflow itself."""
+    """Checks what the feed's tasks need in Airflow itself."""
     name, pool = feed.spark.pool, None
     with airflow_kept_quiet():
         from airflow.configuration import conf

@@ -188,7 +188,7 @@ def _checked(stage: Stage) -> Answer:
 
 
 def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
-    """By feed, what its file says otherwise than the ledger; and why the ledger was not asked.
+    """Returns where feeds' files differ from the ledger; and why the ledger was not asked.
 
     Files are checked where there is no ledger, too: then nothing is said of it.
     """

@@ -49,7 +49,7 @@ class LedgerStatusDocument(Document):
 
 
 class GrantedPart(Part):
-    """What a role may do in the ledger."""
+    """A role has these rights in the ledger."""
 
     role: str
     purpose: Literal["run", "read"]
@@ -301,7 +301,7 @@ def _lines_to(out: Path | None) -> Iterator[TextIO]:
 
 
 def _rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
-    """What a rebuild did, or would do."""
+    """Makes the document of a rebuild."""
     return LedgerRebuildDocument(
         feed=report.feed,
         topic=report.topic,
@@ -339,7 +339,7 @@ def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
 
 
 def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
-    """What was entered, what could not be entered, and what no manifest can tell."""
+    """Shows what was entered, what could not be, and what no manifest can tell."""
     count, rows = len(document.entered), sum(each.rows for each in document.entered)
     verb = "would be entered" if document.is_dry_run else "entered"
     blocks: list[Block] = [

@@ -58,7 +58,7 @@ class BatchesDocument(Document):
 
 
 class FilePart(Part):
-    """What one committed file holds of one partition."""
+    """One committed file holds this of one partition."""
 
     path: str
     partition: int

@@ -217,7 +217,7 @@ def exit_code_of_report(report: ReportDocument) -> int:
 
 
 def _complete_view(document: CompleteDocument) -> list[Block]:
-    """If everything up to the instant is proven, and what is not."""
+    """Shows if everything up to the instant is proven, and what is not."""
     at = to_second(document.at) if document.at else "any instant"
     said = {
         "proven": f"Everything that was readable before {at} is {landed_text(document.accepted)}.",

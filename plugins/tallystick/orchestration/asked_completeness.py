@@ -1,4 +1,4 @@
-"""If a feed is complete up to an instant, in a few words: asked by who waits for proof.
+"""Tells those who wait for proof if a feed is complete up to an instant, in a few words.
 
 The ledger alone answers. What "complete" means is decided in domain/report/completeness.py.
 """
@@ -22,7 +22,7 @@ _MOST_TOLD: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is proven of a feed, beside the instant that was asked for."""
+    """The ledger proves this of a feed, beside the instant that was asked for."""
 
     is_proven: bool
     complete_up_to: datetime | None
@@ -34,7 +34,7 @@ class Answer:
 
 
 def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
-    """If all that was readable before the instant is proven; raises what the ledger raises."""
+    """Says if all that was readable before the instant is proven; raises what the ledger raises."""
     # The workflow's libraries take a while, which a DAG file must not wait for.
     from tallystick.domain.report.completeness import Proof
     from tallystick.domain.report.finding_part import stored_part

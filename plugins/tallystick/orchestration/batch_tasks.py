@@ -119,7 +119,7 @@ class CommitOperator(BaseOperator):
             return commit_and_publish(self.feed, context, self.batch_id, self.attempt)
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> object:
-        """Where the rows came from and went to; asked by OpenLineage's provider, if there is one.
+        """Tells OpenLineage's provider, if there is one, where the rows came from and went to.
 
         What it raises is logged by the provider, and fails no task.
         """

@@ -56,7 +56,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         return found.xcom_value if found.is_done else self._wait()
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """If the feed is complete by now; no, where the ledger does not answer."""
+        """Says if the feed is complete by now; no, where the ledger does not answer."""
         instant = instant_of(self.feed, "at", self.at)
         try:
             with open_ledger() as ledger:
@@ -71,7 +71,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         return PokeReturnValue(answer.is_proven, up_to.isoformat() if up_to else None)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> str:
-        """What the trigger has told; raises AirflowFailException for an error that stays."""
+        """Returns what the trigger told; raises AirflowFailException for an error that stays."""
         told = event or {"error": f"Feed {self.feed}: the trigger has said nothing."}
         if "error" in told:
             raise AirflowFailException(told["error"])

@@ -44,7 +44,7 @@ def _missing(conn_id: str) -> Iterator[None]:
 
 
 def connect_url(conn_id: str) -> str:
-    """What Airflow's Spark provider makes of a connection to a Spark Connect server."""
+    """Returns the URL that Airflow's Spark provider makes of a connection."""
     from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
     url: str = SparkConnectHook(conn_id).get_connection_url()

@@ -1,4 +1,4 @@
-"""What a batch tells OpenLineage: its topic, its directory, how many rows, which ranges.
+"""A batch tells OpenLineage its topic, its directory, how many rows, which ranges.
 
 Imported by OpenLineage's provider alone, where it is installed. The ledger says all of it.
 """

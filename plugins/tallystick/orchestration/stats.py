@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def step_told(feed: str, step: str) -> Iterator[None]:
-    """How long the block takes, however it ends: `tallystick.step_duration`, in milliseconds."""
+    """Sends how long the block takes, however it ends: `tallystick.step_duration`, in ms."""
     began = time.monotonic()
     try:
         yield

@@ -115,7 +115,7 @@ def _each_place(trouble: Trouble) -> str:
 
 
 def _evidence(trouble: Trouble) -> str:
-    """What each finding rests on, each evidence once."""
+    """Returns what each finding rests on, each evidence once."""
     shown = (
         json.dumps(each.evidence, indent=1, sort_keys=True, ensure_ascii=False)
         for each in trouble.findings[:_WRITTEN_PLACES]

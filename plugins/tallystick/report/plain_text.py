@@ -62,7 +62,7 @@ def _hole_lines(document: ReportDocument) -> Iterator[str]:
 
 
 def _full_read_lines(document: ReportDocument) -> Iterator[str]:
-    """How many batches a scrub has read; the others' content nobody can compare yet."""
+    """Counts batches that a scrub has read; the others' content nobody can compare yet."""
     ages = [each for each in document.ages if each.level == Level.L3.value]
     batches = sum(each.batches for each in ages)
     never = sum(each.batches for each in ages if each.from_seconds is None)
@@ -73,7 +73,7 @@ def _full_read_lines(document: ReportDocument) -> Iterator[str]:
 
 
 def compared_lines(document: ReportDocument) -> Iterator[str]:
-    """What a second reader has compared with the broker, and what it could not."""
+    """Tells what a second reader has compared with the broker, and what it could not."""
     compared = document.second_reader
     if compared:
         yield (

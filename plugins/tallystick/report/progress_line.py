@@ -29,7 +29,7 @@ _UNITS: Final = ("kB", "MB", "GB", "TB")
 
 
 class ProgressLine:
-    """What was heard last, and since when its phase goes on; `hear` may be called by any thread."""
+    """Keeps what was heard last, and since when its phase goes on; any thread may call `hear`."""
 
     def __init__(self, title: str, now: Callable[[], float]) -> None:
         self._title, self._now = title, now
@@ -54,7 +54,7 @@ class ProgressLine:
 
 
 def _pieces(progress: Progress, seconds: float) -> Iterator[str]:
-    """What is said, the most important first."""
+    """Returns what is said, the most important first."""
     place = ", ".join(each for each in (progress.part, progress.phase) if each)
     counted = _counted(progress)
     yield from (each for each in (place, counted) if each)

@@ -83,7 +83,7 @@ def place_text(finding: FindingPart) -> str:
 
 
 def places_text(findings: Sequence[FindingPart], most: int = _MOST_PLACES) -> str:
-    """Where the findings are, each place once; those beyond the bound are counted."""
+    """Names where the findings are, each place once; those beyond the bound are counted."""
     places = list(
         dict.fromkeys(place_text(each) for each in findings if each.partition is not None)
     )
@@ -93,7 +93,7 @@ def places_text(findings: Sequence[FindingPart], most: int = _MOST_PLACES) -> st
 
 
 def extent_text(trouble: Trouble) -> str:
-    """Where the trouble is, in few words: its one place, or of how many it is made."""
+    """Says where the trouble is, in few words: its one place, or how many it has."""
     if len(trouble.findings) == 1:
         return place_text(trouble.worst)
     intervals = {place_text(each) for each in trouble.findings if each.partition is not None}
@@ -107,7 +107,7 @@ def extent_text(trouble: Trouble) -> str:
 
 
 def landed_text(accepted: Sequence[FindingPart]) -> str:
-    """What is proven of a feed: nothing that people have accepted is called landed."""
+    """Says what is proven of a feed: nothing that people have accepted is called landed."""
     losses, others = [], []
     for each in accepted:
         until = each.waiver.expires_at.isoformat(timespec="seconds") if each.waiver else "-"
@@ -132,7 +132,7 @@ def _some(words: Sequence[str]) -> str:
 
 
 def trouble_words(trouble: Trouble) -> list[str]:
-    """What the trouble is and where, in one line or more."""
+    """Says what the trouble is and where, in one line or more."""
     worst = trouble.worst
     numbered = f"{named_findings(trouble.numbers)}: " if trouble.numbers else ""
     said = f"{trouble.verdict.value}  {worst.code} {worst.name}: {worst.cause}"
@@ -149,7 +149,7 @@ def trouble_lines(trouble: Trouble) -> list[str]:
 
 
 def troubles_text(troubles: int | None, findings: int) -> str:
-    """How many troubles, and findings where that is another number; these alone for None.
+    """Counts troubles, and findings where that is another number; these alone for None.
 
     >>> troubles_text(1, 1), troubles_text(2, 13), troubles_text(None, 5000)
     ('1 trouble', '2 troubles (13 findings)', '5 000 findings')

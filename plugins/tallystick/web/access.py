@@ -1,4 +1,4 @@
-"""Who asks, and which feeds they may see: Airflow's auth manager decides.
+"""Airflow's auth manager decides who asks, and which feeds they may see.
 
 A plugin's app is open to everybody by default, and nothing else decides who may do what. Airflow
 makes `airflow_rest` a token for whom this module has recognised.
@@ -50,7 +50,7 @@ class LoginNeeded(Exception):
 
 
 async def reader(request: Request) -> User:
-    """Who reads a page, by the browser's cookie; raises LoginNeeded with where to go first."""
+    """Returns who reads a page, by the cookie; raises LoginNeeded with where to go first."""
     try:
         return await get_user(request, None, None)
     except HTTPException as refusal:
@@ -65,7 +65,7 @@ PageReader = Annotated[User, Depends(reader)]
 
 
 async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:
-    """Those of the feeds whose ingest DAG this user may read."""
+    """Returns the feeds whose ingest DAG this user may read."""
     return await run_in_threadpool(_visible_among, user, list(feeds))
 
 
@@ -96,7 +96,7 @@ async def require_may_change(user: User, feed: FeedName) -> None:
 
 
 def name_of(user: User) -> str:
-    """By which Airflow knows the user: nobody types it."""
+    """Returns Airflow's name for the user: nobody types it."""
     return str(user.get_name())
 
 

@@ -1,4 +1,4 @@
-"""What may be changed, as JSON routes: repairs are begun, waivers asked for, approved, withdrawn.
+"""JSON routes begin repairs, and ask for, approve and withdraw waivers.
 
 Who may trigger `repair_<feed>` may change. A program proves its will by Airflow's token, sent in a
 header.
@@ -104,7 +104,7 @@ class FeedRepairWish(_Asked):
 
 
 class AcceptanceWish(_Asked):
-    """That a finding is accepted for a time."""
+    """Somebody asks that a finding is accepted for a time."""
 
     reason: Reason
     until: End

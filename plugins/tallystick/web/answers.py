@@ -1,4 +1,4 @@
-"""What the routes answer, as documents: docs/page.md describes every field.
+"""The routes answer with these documents: docs/page.md describes every field.
 
 Batches, runs and reports are the ledger's own values: `ports/overview.py`.
 """
@@ -16,7 +16,7 @@ from tallystick.report.documents import ExplainDocument, Part
 
 
 class NextRunPart(Part):
-    """What Airflow will start next of one of the feed's DAGs."""
+    """Airflow will start this run next, of one of the feed's DAGs."""
 
     dag_id: str
     at: datetime | None
@@ -111,7 +111,7 @@ class FindingsAnswer(Part):
 
 
 class WaiverRequestPart(Part):
-    """What one person asks for, and what became of it."""
+    """One person asks for a waiver; the request may have ended."""
 
     number: int
     reason: str
@@ -149,7 +149,7 @@ class DryRunLine(Part):
 
 
 class DryRunPart(Part):
-    """What a dry run would do."""
+    """A dry run would do this."""
 
     lines: tuple[DryRunLine, ...]
     left_out: int
@@ -192,7 +192,7 @@ class RepairsAnswer(Part):
 
 
 class RunAnswer(Part):
-    """What one run has planned, landed, proven and found."""
+    """One run has planned, landed, proven and found this."""
 
     feed: str
     owner: str
@@ -230,7 +230,7 @@ class MovedPart(Part):
 
 
 class ChangesAnswer(Part):
-    """What a later report says that an earlier one did not."""
+    """Two reports differ in this."""
 
     feed: str
     earlier: ReportHead

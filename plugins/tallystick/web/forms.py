@@ -101,7 +101,7 @@ async def repair_feed(
     dry_run: Ticked = False,
     unpause: Ticked = False,
 ) -> Response:
-    """To the page of the run, which follows it."""
+    """Leads to the page of the run, which follows it."""
     given = {"findings": findings, "evidence": evidence}
     try:
         numbers, digests = numbers_of(given), digests_of(given)
@@ -158,5 +158,5 @@ async def withdraw_waiver(
 
 
 def _see(request: Request, page: str) -> Response:
-    """By a relative address, for the app may lie below any prefix."""
+    """Leads on by a relative address, for the app may lie below any prefix."""
     return RedirectResponse(f"{up_from(below(request))}{page}", 303)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def _seconds() -> float:
-    """How long a reader waits. What Airflow's settings say wrong never stops its api-server."""
+    """Returns how long a reader waits. A wrong setting never stops Airflow's api-server."""
     try:
         said = conf.getfloat("tallystick", "reader_seconds", fallback=READER_SECONDS)
         if LEAST_SECONDS <= said <= MOST_SECONDS:

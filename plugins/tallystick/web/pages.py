@@ -168,7 +168,7 @@ async def report(
 async def changes(
     request: Request, feed: Name, user: PageReader, desk: Desk, earlier: Before, later: Before
 ) -> Response:
-    """What two reports of a feed say differently."""
+    """Shows what two reports of a feed say differently."""
     name = FeedName(feed)
     await require_visible(user, name)
     answer = await routes.changes(name, desk, earlier, later)
@@ -237,7 +237,7 @@ async def _acts(
 
 
 def refusal(request: Request, code: int, what: str, next_step: str = "") -> Response:
-    """What could not be shown, and why."""
+    """Shows what could not be shown, and why."""
     page = _page(request, "refusal.html", what=what, next_step=next_step)
     page.status_code = code
     return page

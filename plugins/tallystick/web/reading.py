@@ -1,4 +1,4 @@
-"""From the ledger to the answers of the routes. Decides what comes first, and nothing else."""
+"""Reads the ledger for the answers of the routes. Decides what comes first, and nothing else."""
 
 from __future__ import annotations
 
@@ -194,12 +194,12 @@ def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> Find
 
 
 def troubles_standing(ledger: Ledger, feed: FeedName) -> Sequence[Trouble]:
-    """What the feed's standing findings come from, worst first."""
+    """Returns the troubles behind the feed's standing findings, worst first."""
     return troubles_of(stored_part(each) for each in ledger.findings(feed))
 
 
 def feed_of_finding(ledger: Ledger, number: int) -> FeedName | None:
-    """Whose finding it is: asked first, and of nothing that grows with that feed."""
+    """Returns whose finding it is. Asked first, it reads nothing that grows with that feed."""
     found = ledger.finding(number)
     return FeedName(found.finding.feed) if found else None
 
@@ -224,7 +224,7 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
 
 
 def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
-    """Of the feed's open findings among these numbers, the digest of each one's evidence."""
+    """Returns the digest of each open finding's evidence, among these numbers."""
     return {
         each.finding_id: each.digest
         for each in (ledger.findings(feed) if numbers else ())
@@ -265,7 +265,7 @@ def _request_part(
 
 
 def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
-    """What a run has done; empty where it has done nothing that is on record."""
+    """Returns what a run has done; empty where nothing of it is on record."""
     found = ledger.run_record(feed, owner, most=MOST_OF_RUN)
     told = ledger.report_value(feed, found.report) if found.report else None
     findings = told["findings"][:MOST_OF_RUN] if told else ()
@@ -292,7 +292,7 @@ def _worst_first(head: FeedHead, now: datetime) -> tuple[int, float, str]:
 
 
 def _open_troubles(ledger: Ledger, head: FeedHead, most: int) -> int | None:
-    """How many the feed's open findings are; None where more findings stand than may be read."""
+    """Counts the feed's open findings; None where more findings stand than may be read."""
     if not _is_read(head):
         return _open_findings(head)
     if sum(head.standing.values()) > most:
