@@ -38,7 +38,7 @@ from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.ledger_pooler import Pooler
 from tests.support.ledger_standby import APPLICATION, Standby
-from tests.support.ledger_story import FEED, LedgerStory
+from tests.support.ledger_story import FEED, MINUTE, LedgerStory
 from tests.support.sandbox_fixtures import running
 from tests.support.scripted_broker import Kind
 from tests.support.story import a_landed_story
@@ -304,8 +304,7 @@ def test_a_commit_in_a_fail_over_is_unknown_and_then_known(pair: Pair, did_arriv
     with pytest.raises(CommitOutcomeUnknown):
         committing.answer.result(60)
     pair.take_over()
-    known = CommitAnswer.ALREADY_COMMITTED if did_arrive else None
-    assert story.ledger.outcome_of(attempt.attempt_id) is known
+    assert (story.ledger.take_up(attempt, MINUTE) is None) is did_arrive
     answer = CommitAnswer.ALREADY_COMMITTED if did_arrive else CommitAnswer.COMMITTED
     assert story.ledger.commit(attempt) is answer
     assert story.ledger.commit(attempt) is CommitAnswer.ALREADY_COMMITTED

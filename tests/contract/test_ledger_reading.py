@@ -356,13 +356,13 @@ def test_manifests_come_in_the_order_of_commit(log: LedgerStory) -> None:
 
 
 def test_bytes_per_record_are_those_of_the_newest_batches(log: LedgerStory) -> None:
-    assert log.ledger.bytes_per_record(FEED) is None
+    first = log.planned((0, 40, 50))
+    assert log.ledger.batch_to_land(first).bytes_per_record is None
     for start, size in ((0, 10), (10, 40)):
         attempt = log.begin(log.planned((0, start, start + 10)))
         log.verify(attempt, bytes_per_record=size)
         log.ledger.commit(attempt)
-    assert log.ledger.bytes_per_record(FEED) == 25.0
-    assert log.ledger.bytes_per_record(OTHER) is None
+    assert log.ledger.batch_to_land(first).bytes_per_record == 25.0
 
 
 def test_generations_come_by_partition_oldest_first(log: LedgerStory) -> None:

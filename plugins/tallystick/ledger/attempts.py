@@ -88,10 +88,7 @@ class Attempts(Tables):
         A heartbeat that comes just after its own attempt's commit is no news.
         """
         with self._connection.writing() as transaction:
-            if transaction.change("renew_lease", **_named(attempt), lease=lease):
-                return
-            if locked_batch(transaction, attempt.batch_id).committed_by != attempt.attempt_id:
-                raise fenced(transaction, attempt)
+            renew(transaction, attempt, lease)
 
     def record_application(self, attempt: Attempt, application_id: str) -> None:
         """Keep the Spark application's id, once it reads records; raises AttemptFenced."""
@@ -170,6 +167,14 @@ def require_newest(transaction: Transaction, attempt: Attempt, batch: Any) -> No
     its token is the newest, and the batch is unfinished.
     """
     if batch.newest_token != attempt.token or not BatchState(batch.state).is_unfinished:
+        raise fenced(transaction, attempt)
+
+
+def renew(transaction: Transaction, attempt: Attempt, lease: timedelta) -> None:
+    """Hold the batch for another while; raises what `fenced` says, unless it has committed it."""
+    if transaction.change("renew_lease", **_named(attempt), lease=lease):
+        return
+    if locked_batch(transaction, attempt.batch_id).committed_by != attempt.attempt_id:
         raise fenced(transaction, attempt)
 
 

@@ -34,6 +34,17 @@ _BLOCK: Final = 32_768
 
 
 @dataclass(frozen=True, slots=True)
+class BatchToLand:
+    """A batch, and what its landing rests on."""
+
+    status: BatchStatus
+    logs: Sequence[GenerationAccount]
+    """Of which it claims offsets, by partition; none once it is over."""
+    bytes_per_record: float | None
+    """Landed bytes per row over the feed's newest batches; None before the first."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptRecord:
     """One attempt as `tallystick batches` shows it."""
 
@@ -75,15 +86,20 @@ class Batches(Tables):
     def batch(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands now; raises BatchUnknown."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("batch", batch_id=batch_id)
-            if not rows:
-                raise BatchUnknown(batch_id)
-            return batch_statuses(transaction, rows)[0]
+            return batch_status(transaction, batch_id)
+
+    def batch_to_land(self, batch_id: BatchId) -> BatchToLand:
+        """All that a landing asks of the batch, as of one instant; raises BatchUnknown."""
+        with self._connection.reading() as transaction:
+            status = batch_status(transaction, batch_id)
+            logs = _claimed_logs(transaction, batch_id)
+            size = transaction.one("bytes_per_record", feed=status.plan.feed).bytes_per_record
+            return BatchToLand(status, logs, size)
 
     def claimed_logs(self, batch_id: BatchId) -> Sequence[GenerationAccount]:
         """The generations of which the batch claims offsets, by partition; none once it is over."""
-        rows = self._connection.rows("claimed_generations", batch_id=batch_id)
-        return [generation_account(row) for row in rows]
+        with self._connection.reading() as transaction:
+            return _claimed_logs(transaction, batch_id)
 
     def waiting(self, feed: FeedName) -> Sequence[WaitingBatch]:
         """The feed's unfinished batches that nobody holds, oldest first; each with how long that
@@ -145,11 +161,6 @@ class Batches(Tables):
         rows = self._connection.rows("committed_manifests", feed=feed)
         return [as_stored_now(manifest_of(row), row) for row in rows]
 
-    def bytes_per_record(self, feed: FeedName) -> float | None:
-        """Landed bytes per row over the feed's newest batches; None before the first."""
-        found: float | None = self._connection.one("bytes_per_record", feed=feed).bytes_per_record
-        return found
-
     def generations(self, feed: FeedName) -> Mapping[int, Sequence[GenerationAccount]]:
         """All generations by partition, oldest first."""
         found: defaultdict[int, list[GenerationAccount]] = defaultdict(list)
@@ -169,6 +180,19 @@ class Batches(Tables):
             offsets = OffsetRange(account.partition, row.from_offset, row.until_offset)
             found.append((account, offsets, str(row.loss_code)))
         return found
+
+
+def batch_status(transaction: Transaction, batch_id: BatchId) -> BatchStatus:
+    """The batch as it stands; raises BatchUnknown."""
+    rows = transaction.rows("batch", batch_id=batch_id)
+    if not rows:
+        raise BatchUnknown(batch_id)
+    return batch_statuses(transaction, rows)[0]
+
+
+def _claimed_logs(transaction: Transaction, batch_id: BatchId) -> list[GenerationAccount]:
+    rows = transaction.rows("claimed_generations", batch_id=batch_id)
+    return [generation_account(row) for row in rows]
 
 
 def generations(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Any, Final
 
 from tallystick.domain.attempts.last_copies import KeptFiles
-from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.batch import Attempt, BatchStatus
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import BatchState, CommitAnswer
-from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import CommitOutcomeUnknown, LedgerRefused
-from tallystick.ledger.attempts import fenced, locked_batch, require_newest
+from tallystick.ledger.attempts import fenced, locked_batch, renew, require_newest
+from tallystick.ledger.batches import batch_status
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.hole_rows import enter_holes
 from tallystick.ledger.retractions import retract
@@ -62,18 +63,19 @@ class Commits(Tables):
             _link(transaction, manifest)
         return CommitAnswer.COMMITTED
 
-    def outcome_of(self, attempt_id: AttemptId) -> CommitAnswer | None:
-        """ALREADY_COMMITTED if this attempt committed its batch; None if it did not, for good.
+    def take_up(self, attempt: Attempt, lease: timedelta) -> BatchStatus | None:
+        """The attempt's batch, held for another while; None where this very attempt has committed
+        it, which is for good. Raises AttemptFenced.
 
         Waits for the batch's row: a COMMIT whose answer was lost may still be on its way to the
         server, and an answer given before it arrives would be wrong a moment later.
         """
         with self._connection.writing() as transaction:
-            attempt = transaction.row("attempt", attempt_id=attempt_id)
-            if attempt is None:
-                return None
             batch = locked_batch(transaction, attempt.batch_id)
-        return CommitAnswer.ALREADY_COMMITTED if batch.committed_by == attempt_id else None
+            if batch.committed_by == attempt.attempt_id:
+                return None
+            renew(transaction, attempt, lease)
+            return batch_status(transaction, attempt.batch_id)
 
 
 def _link(transaction: Transaction, manifest: Manifest) -> None:

@@ -45,6 +45,8 @@ class CommittedBatch:
     attempt_id: AttemptId
     state: BatchState
     """COMMITTED or PUBLISHED."""
+    replaced: frozenset[str]
+    """Its files whose place a repair has taken, for their rows had vanished."""
 
     @property
     def plan(self) -> BatchPlan:
@@ -205,4 +207,5 @@ def _committed(row: Any) -> CommittedBatch:
         account=account,
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
+        replaced=frozenset(row.replaced),
     )

@@ -144,13 +144,10 @@ def commit_and_publish(
             log.info("Nothing was landed, so there is nothing to verify.")
         else:
             report = verification.verify_and_commit(services, Attempt(**attempt))
-        batch = services.ledger.committed_batch(BatchId(batch_id))
-        if batch is None:
-            raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
         if report:
-            length = sum(each.length_bytes for each in batch.manifest.files)
-            tell_committed(feed.name, rows=report.record_count, length_bytes=length)
-        publishing.publish(services, BatchId(batch_id), owner_of(context))
+            tell_committed(feed.name, rows=report.record_count, length_bytes=report.length_bytes)
+        if publishing.publish(services, BatchId(batch_id), owner_of(context)) is None:
+            raise AirflowSkipException(f"Batch {batch_id} was given up: nothing to publish.")
     return batch_id
 
 

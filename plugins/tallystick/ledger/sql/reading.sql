@@ -46,14 +46,16 @@ SELECT v.manifest, v.sha256, v.hashes, b.root, checksums_now(b.batch_id) AS chec
 -- name: committed_batch
 -- A batch after its commit, with its proof.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
+       ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
+       ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;

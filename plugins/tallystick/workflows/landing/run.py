@@ -121,8 +121,6 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
             done = landed(services, batch_id, attempt_id, owner, later=later)
             if done:
                 commit = verify_and_commit(services, done.attempt, just_read=done.just_read)
-        if not commit and services.ledger.committed_batch(batch_id) is None:
-            return BatchOutcome(batch_id, None, None, None, None)
         return BatchOutcome(batch_id, commit, publish(services, batch_id, owner), None, None)
     except (BatchBusy, AttemptFenced) as error:
         log.info("%s", error)
