@@ -27,8 +27,7 @@ from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
-from tallystick.domain.rules.outcomes import Outcome, outcome_of
+from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode, Outcome, outcome_of
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.wording import landed_text
