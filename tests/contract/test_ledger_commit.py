@@ -271,9 +271,9 @@ def test_a_stopped_generations_last_claim_cannot_slip_through(story: LedgerStory
         generation,
         OffsetRange(TopicPartition(TOPIC, 0), 0, 20),
         RangeState.RELEASED,
-        FindingCode.TRUNCATED,
+        FindingCode.LOG_CUT,
     )
-    stopped = EndedGeneration(generation, FindingCode.TRUNCATED, "cut")
+    stopped = EndedGeneration(generation, FindingCode.LOG_CUT, "cut")
     accounts = story.change(LogChanges(cuts=[release], stopped=[stopped]))
     assert accounts.generations[0].state is GenerationState.STOPPED
     with pytest.raises(AttemptFenced):

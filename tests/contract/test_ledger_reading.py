@@ -217,6 +217,7 @@ def test_a_finding_is_read_back_as_it_was_stated(log: LedgerStory) -> None:
     bare = replace(
         finding,
         rule=RULE_OF[FindingCode.COULD_NOT_TELL],
+        name="",
         verdict=Verdict.UNKNOWN,
         generation=None,
         partition=None,

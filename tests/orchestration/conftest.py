@@ -150,7 +150,7 @@ def story(ledger_dsn: str) -> Iterator[LedgerStory]:
     story.open({0: (0, 20)})
     story.committed((0, 0, 10))
     gone = replace(
-        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], level=Level.L2
+        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], name="", level=Level.L2
     )
     story.ledger.record_findings(FEED, [gone])
     yield story

@@ -73,7 +73,7 @@ def opened(
 
 _CODES = {
     Verdict.SUSPECTED: FindingCode.LOSS_NEAR,
-    Verdict.PROVEN_DUP: FindingCode.LEDGER_OVERLAP,
+    Verdict.PROVEN_DUP: FindingCode.ABORTED_LANDED,
 }
 
 

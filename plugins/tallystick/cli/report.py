@@ -40,8 +40,13 @@ from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode, Level
-from tallystick.domain.rules.outcomes import Outcome, outcome_of
+from tallystick.domain.rules.findings import (
+    FAILING_VERDICTS,
+    FindingCode,
+    Level,
+    Outcome,
+    outcome_of,
+)
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.documents import Document

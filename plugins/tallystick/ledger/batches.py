@@ -17,6 +17,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FeedName, Generatio
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.feed_edits import FeedOnRecord
+from tallystick.domain.rules.n3_unfinished_batch import NOT_SHOWN
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.rows import (
@@ -110,7 +111,9 @@ class Batches(Tables):
         code = FindingCode.UNFINISHED_BATCH.value
         return [
             WaitingBatch(BatchId(row.batch_id), BatchState(row.state), row.seconds)
-            for row in self._connection.rows("waiting_batches", feed=feed, code=code)
+            for row in self._connection.rows(
+                "waiting_batches", feed=feed, code=code, name=NOT_SHOWN
+            )
         ]
 
     def on_record(self, feed: FeedName, topic: str) -> FeedOnRecord:

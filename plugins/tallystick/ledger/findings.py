@@ -87,6 +87,7 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         return
     keys = {
         "codes": [each.code.value for each in found],
+        "names": [each.name for each in found],
         "verdicts": [each.verdict.value for each in found],
         "topics": [each.topic for each in found],
         "generations": [each.generation for each in found],
@@ -220,6 +221,7 @@ def _finding(row: Any) -> Finding:
             next_step=row.next_step,
             evidence=row.evidence,
             subject=row.subject,
+            name=row.name,
         )
     except ValueError as error:
         reason = f"finding {row.finding_id} is none that this version can make: {error}"

@@ -76,8 +76,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     """
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.report.troubles import troubles_among
-    from tallystick.domain.rules.findings import Level
-    from tallystick.domain.rules.outcomes import Outcome, outcome_of
+    from tallystick.domain.rules.findings import Level, Outcome, outcome_of
     from tallystick.report.faces import face_of
     from tallystick.workflows.landing import checking
     from tallystick.workflows.reconciling import reconciliation, reporting

@@ -72,7 +72,7 @@ def test_a_batch_that_failed_three_times_is_told_with_the_last_reason(story: Sto
 
     [found] = reconcile(services).findings
 
-    assert (found.code.value, found.verdict) == ("N4", Verdict.UNKNOWN)
+    assert (found.code.value, found.verdict) == ("N3", Verdict.UNKNOWN)
     assert (found.partition, found.from_offset, found.until_offset) == (0, 0, 10)
     assert "was tried 3 times, and failed each time. The last reason:" in found.cause
     assert WHY in found.cause

@@ -233,8 +233,8 @@ SELECT b.batch_id, b.state::text AS state,
    AND (b.lease_until IS NULL OR b.lease_until <= clock_timestamp()
         OR (b.state = 'committed'
             AND EXISTS (SELECT FROM finding f
-                         WHERE f.feed = b.feed AND f.code = :code AND f.subject = b.batch_id
-                           AND f.state IN ('open', 'waived'))))
+                         WHERE f.feed = b.feed AND f.code = :code AND f.name = :name
+                           AND f.subject = b.batch_id AND f.state IN ('open', 'waived'))))
  ORDER BY b.batch_number;
 
 -- name: mark_swept

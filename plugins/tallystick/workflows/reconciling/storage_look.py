@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.u1_unread_storage import is_unlisted
+from tallystick.domain.rules.u1_could_not_tell import is_unlisted
 from tallystick.errors import StorageError
 from tallystick.ledger.evidence import SettledRanges
 from tallystick.ledger.proofs import BatchPlace

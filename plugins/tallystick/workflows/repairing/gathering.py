@@ -21,8 +21,8 @@ from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.repair.plan import RepairPlan
-from tallystick.domain.rules.a9_stray_file import StrayEvidence
-from tallystick.domain.rules.b1_ledger_overlap import B1
+from tallystick.domain.rules.a6_ledger_unsound import A6
+from tallystick.domain.rules.a9_stray_file import STRAY
 from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
@@ -191,13 +191,13 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
 
 def _tells_of_overlaps(found: Finding) -> bool:
     """True when the ledger itself may have offsets in two batches, which its schema refuses."""
-    return found.rule == B1 or is_among_committed(found)
+    return found.rule == A6 or is_among_committed(found)
 
 
 def _sole_copies(services: Services, chosen: Sequence[StoredFinding]) -> dict[str, str]:
     """Strays among what was found that may be the only copy of their rows, each with the reason."""
-    found = [StrayEvidence.of(each.finding) for each in chosen]
-    strays = [stray_at(services, each.path) for each in found if each and not each.other_feed]
+    found = [each.finding.subject for each in chosen if each.finding.name == STRAY]
+    strays = [stray_at(services, path) for path in found]
     return {each.path: each.words for each in strays if each.may_be_only_copy}
 
 

@@ -1,4 +1,4 @@
-"""N5: records wait, and no run comes."""
+"""N1: records wait, and no run comes; files lie, and no reconcile lists them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.rules.n5_no_run import missed_runs
+from tallystick.domain.rules.n1_overdue import NO_RECONCILE, missed_reconcile, missed_runs
 from tests.support.builders import (
     FEED,
+    NOON,
+    TOPIC,
     a_snapshot,
     an_account,
     bounds,
@@ -46,3 +48,15 @@ def test_no_run_is_told_where_records_wait(
     )
     assert bool(found) is is_told, name
     assert [(each.from_offset, each.until_offset) for each in found] == [(5, 9)] * is_told
+
+
+@pytest.mark.parametrize(
+    ("pause_hours", "silent_hours", "is_told"),
+    [(1, 3.1, False), (1, 48, False), (1, 48.1, True), (24, 71.9, False), (24, 72.1, True)],
+)
+def test_a_reconcile_is_overdue_after_three_pauses_of_its_schedule_and_two_days(
+    pause_hours: int, silent_hours: float, is_told: bool
+) -> None:
+    heard_at = NOON - timedelta(hours=silent_hours)
+    found = missed_reconcile(FEED, TOPIC, heard_at, timedelta(hours=pause_hours), NOON)
+    assert [each.name for each in found] == [NO_RECONCILE] * is_told

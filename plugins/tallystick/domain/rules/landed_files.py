@@ -1,4 +1,4 @@
-"""Level L3: what a full read of landed files says about batches, against what was committed.
+"""What storage shows of committed files, by all rules that ask it: one function for each look.
 
 1. Offsets first: what is missing is A8, what is there twice is B2, each with its exact intervals.
 2. Where the offsets are right, the first full read gives the fingerprint; a later one that differs
@@ -9,23 +9,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tallystick.domain.batches.directory_proof import offsets_of
+from tallystick.domain.batches.landed import ReadBack
+from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.standing_batch import SliceKey, StandingBatch
 from tallystick.domain.batches.stored_file import StoredFile
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import ReadFile, ReadSlice
-from tallystick.domain.rules.a8_committed_file_missing import missing_from_file
-from tallystick.domain.rules.b2_landed_twice import doubled_in_file, uncommitted_in_file
-from tallystick.domain.rules.c1_content_changed import changed_rows, damaged_file
-from tallystick.domain.rules.file_findings import FileRows
+from tallystick.domain.rules.a8_committed_file_missing import (
+    missing_file,
+    missing_from_batch,
+    missing_from_file,
+)
+from tallystick.domain.rules.b2_landed_twice import (
+    doubled_in_batch,
+    doubled_in_file,
+    uncommitted_in_file,
+)
+from tallystick.domain.rules.c1_content_changed import (
+    changed_file,
+    changed_rows,
+    damaged_file,
+    uncommitted_in_batch,
+)
+from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.listed_files import missing_or_changed
-from tallystick.domain.rules.u1_unread_storage import read_of_unknown_file, unread_rows
+from tallystick.domain.rules.u1_could_not_tell import read_of_unknown_file, unread_file, unread_rows
+
+
+def missing_or_changed(
+    manifest: Manifest, directory: str, stored: Mapping[str, StoredFile]
+) -> Iterator[Finding]:
+    """What is told of each slice of each file that is not as it was when it was committed.
+
+    A file that could not be asked is UNKNOWN; its length may prove by itself that it has changed.
+    """
+    plan = manifest.plan
+    for file in manifest.files:
+        now, path = stored.get(file.name), f"{directory}/{file.name}"
+        if now is None:
+            yield from missing_file(plan, file, path)
+        else:
+            yield from unread_file(plan, file, path, now)
+            yield from changed_file(plan, file, path, now)
+
+
+def offset_findings(
+    manifest: Manifest, gone: Collection[str], found: ReadBack
+) -> Iterator[Finding]:
+    """One finding for each run of offsets that has no row, more than one, or a row too many.
+
+    `gone` are the files that repairs have replaced: neither they nor their offsets count.
+    """
+    wanted = offsets_of(manifest, gone)
+    for partition in sorted({*wanted, *found.landed}):
+        rows = BatchRows(manifest, partition)
+        expected = wanted.get(partition, OffsetRuns())
+        landed = found.landed.get(partition, OffsetRuns())
+        yield from missing_from_batch(rows, expected.difference(landed))
+        yield from doubled_in_batch(rows, found.doubled.get(partition, OffsetRuns()))
+        yield from uncommitted_in_batch(rows, landed.difference(expected))
 
 
 @dataclass(frozen=True, slots=True)
