@@ -278,7 +278,7 @@ def test_a_batch_that_a_dry_run_foresees_is_shown_without_an_id(
 
     document: Any = run._planned(stage, "orders", None).document
 
-    assert [each.batch for each in document.adopted] == [None]
+    assert [each.batch_id for each in document.adopted] == [None]
     assert [each.offsets for each in document.adopted] == [report.adopted[0].span]
     told = str([each.evidence for each in report.findings])
     assert f"{FIRST}" not in told
