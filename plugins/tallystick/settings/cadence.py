@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -19,13 +20,19 @@ _CLOCK_CHANGE: Final = timedelta(hours=2)
 
 
 def longest_pause(cron: str, now: datetime) -> timedelta:
-    """The longest time between two of the runs that come next.
+    """The longest time between two of the runs that come next, those of today included.
 
     >>> from datetime import UTC
     >>> longest_pause("0 8 * * 1-5", datetime(2026, 11, 2, tzinfo=UTC))
     datetime.timedelta(days=3)
     """
-    runs = croniter(cron, now)
+    return _longest_pause(cron, datetime.combine(now, time(), now.tzinfo))
+
+
+# Each run asks, and a schedule says the same all day.
+@lru_cache(maxsize=1024)
+def _longest_pause(cron: str, day: datetime) -> timedelta:
+    runs = croniter(cron, day)
     instants: list[datetime] = [runs.get_next(datetime) for _ in range(_RUNS_AHEAD)]
     return max(later - earlier for earlier, later in pairwise(instants))
 
