@@ -11,7 +11,8 @@ Every finding is in the plan exactly once. Decides; performs nothing.
    manifest.
 4. A manifest that is gone is written anew; a batch that nobody holds is adopted.
 5. A record that Spark could not read is asked for again on an operator's word.
-6. A new generation of a log that was cut is opened only on an operator's word.
+6. Files of attempts that hold up a loss are given up only on an operator's word.
+7. A new generation of a log that was cut is opened only on an operator's word.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tallystick.domain.repair.quarantining import (
     EndsWithStray,
     Quarantine,
     ending_with_strays,
+    give_up_files,
     quarantine_bare,
     quarantine_stray,
 )
@@ -105,6 +107,8 @@ def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
             yield read_again(numbered, facts)
         case Mending.NEW_GENERATION:
             yield new_generation(numbered, facts)
+        case Mending.GIVE_UP_FILES:
+            yield from give_up_files(numbered, facts)
         case Mending.NOTHING | Mending.LAND_AGAIN_IF_NAMED:
             yield NotMended(numbered.finding_id, found.rule.why_not_mended or found.next_step)
         case _ as never:

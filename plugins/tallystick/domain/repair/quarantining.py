@@ -4,7 +4,9 @@
 2. A stray that may be the only copy of its rows is moved only when its finding is named. So is a
    batch's directory without a manifest.
 3. What another feed has landed is not this feed's to move.
-4. A finding about rows that a stray holds too ends with the stray.
+4. Files of attempts that may hold what the log has lost are given up only when the finding is named
+   that they hold up.
+5. A finding about rows that a stray holds too ends with the stray.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of
+from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of, given_up_at
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.rules.a9_stray_file import StrayEvidence
 from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
+from tallystick.domain.rules.evidence import held_in
 
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
@@ -34,7 +37,7 @@ _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding i
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """A stray file, and where it is kept."""
+    """A stray file, or files of attempts that are given up; and where it is kept."""
 
     path: str
     quarantine: str
@@ -77,6 +80,23 @@ def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine
     if unknown and unknown.is_bare and facts.is_operators_word:
         return _kept(unknown.path, numbered, facts.roots)
     return NotMended(numbered.finding_id, numbered.finding.next_step)
+
+
+def give_up_files(
+    numbered: NumberedFinding, facts: RepairFacts
+) -> Iterator[Quarantine | NotMended]:
+    """The directories of attempts that hold up the loss of a finding A1, A2 or A5."""
+    number, found = numbered.finding_id, numbered.finding
+    held = held_in(found.evidence)
+    if not held:
+        yield NotMended(number, found.rule.why_not_mended or found.next_step)
+        return
+    for path in held:
+        place = given_up_at(path, found.feed)
+        if place is None or not facts.is_operators_word:
+            yield NotMended(number, found.next_step)
+        else:
+            yield Quarantine(path, place, number)
 
 
 def ending_with_strays(

@@ -28,7 +28,7 @@ A1: Final = Rule(
     ),
     remedy="recorded as lost; land more often, or lengthen the retention; two people may waive it",
     one_cause=same_topic("what retention took"),
-    mending=Mending.NOTHING,
+    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
 )

@@ -26,7 +26,7 @@ A2: Final = Rule(
     not_when="the log begins with a whole batch: retention looks the same, so A1 is said",
     remedy="recorded as lost; find out who deleted them; two people may waive it",
     one_cause=same_topic("deleted records"),
-    mending=Mending.NOTHING,
+    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
 )

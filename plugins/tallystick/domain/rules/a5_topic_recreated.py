@@ -30,7 +30,7 @@ A5: Final = Rule(
     not_when="earliest offset 0: a young topic begins there too",
     remedy="a new generation in a directory of its own",
     one_cause=_its_end,
-    mending=Mending.NOTHING,
+    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=(
         "the old log is gone, with what nobody had read; two people may accept it"

@@ -18,7 +18,7 @@ from tallystick.errors import AttemptFenced, VerificationFailed
 from tallystick.ports.batches import CommittedBatch
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import kept_by_others
+from tallystick.workflows.stored.staging import kept_by_others
 from tallystick.workflows.stored.unexplained import unexplained_paths
 
 

@@ -47,13 +47,12 @@ from tallystick.errors import (
 )
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.asking.offers import may_be_committed
 from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import kept_files
+from tallystick.workflows.settling.offers import may_be_committed
 from tallystick.workflows.stored.staged_attempts import quarantined_at
-from tallystick.workflows.stored.unanswered import Unanswered
+from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -86,9 +85,6 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         return not result.reads_nothing
     status = services.ledger.batch(attempt.batch_id)
     plan = status.plan
-    if may_be_committed(services, status, snapshot):
-        log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
-        return True
     if _has_expired(plan, snapshot):
         log.warning("Batch %s: the log start has passed some of it meanwhile.", plan.batch_id)
         return True
@@ -96,6 +92,9 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         OffsetRange(TopicPartition(plan.topic, each.partition), each.offset, each.offset + 1): each
         for each in result.unreadable
     }
+    if may_be_committed(services, status, snapshot, found):
+        log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
+        return True
     kept = _kept_by_others(services, plan, attempt)
     findings = [
         unreadable_record(plan, offsets, each.reason, places_for(kept, plan.topic_id, offsets))
@@ -110,7 +109,7 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
 def _kept_by_others(services: Services, plan: BatchPlan, attempt: Attempt) -> list[KeptFiles]:
     """What other attempts hold, of whatever batch: they may have read what this one could not."""
     own = quarantined_at(services, StagingPath.of(plan, attempt.attempt_id))
-    return [each for each in kept_files(services, Unanswered(services)) if each.place != own]
+    return [each for each in staged(services).kept if each.place != own]
 
 
 @contextmanager

@@ -39,11 +39,10 @@ class PlanReport:
     """Offsets that are due and not accounted for; 0 when resumed."""
     findings: Sequence[Finding]
     rescued: Sequence[BatchPlan] = ()
-    """Batches that died before their commit, and were committed from what they had landed: the log
-    has not all of it any more. This run publishes them."""
+    """Batches that the run has committed of what dead attempts held, before it planned: it
+    publishes them."""
     warnings: Sequence[str] = ()
-    """What the run does that its operator may not want, said before it is done; of a dry run also
-    what it could not foresee."""
+    """What the run does that its operator may not want, said before it is done."""
 
     @property
     def planned(self) -> int:
@@ -85,8 +84,6 @@ def tell(report: PlanReport) -> None:
             len(batch.ranges),
             batch.ordinal,
         )
-    for batch in report.rescued:
-        log.info("Batch %s is committed from what a dead attempt has landed.", batch.batch_id)
     for each in report.held:
         log.info(
             "Batch %s, %d offsets, is left to %s; if that is dead, a run adopts it in %.0f s.",

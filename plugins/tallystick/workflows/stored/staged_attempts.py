@@ -12,9 +12,10 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import (
     MANIFEST_NAME,
     PLAN_NAME,
-    QUARANTINE_NAME,
     STAGING_NAME,
     StagingPath,
+    given_up_at,
+    quarantine_of_attempts,
 )
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.errors import FileMissing, StorageError
@@ -132,13 +133,12 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
 
 def quarantined_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
-    kept = batch_quarantined_at(services, staging.root, staging.batch_id)
-    return f"{kept}/attempt={staging.attempt_id}"
+    return str(given_up_at(str(staging), services.feed_name))
 
 
 def batch_quarantined_at(services: Services, root: str, batch_id: BatchId) -> str:
     """The directory of all such attempts of a batch."""
-    return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
+    return str(given_up_at(f"{root}/{STAGING_NAME}/{batch_id}", services.feed_name))
 
 
 def unproven_in(
@@ -149,7 +149,7 @@ def unproven_in(
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
     it was quarantined because nobody could, and no place where files are only kept stops a look.
     """
-    unproven = _unproven(services, root)
+    unproven = quarantine_of_attempts(root, services.feed_name)
     try:
         batches = _directories(services, unproven)
     except StorageError:
@@ -168,10 +168,6 @@ def unproven_in(
             with suppress(StorageError):
                 landing = _plan_at(services, f"{place}/{PLAN_NAME}")
             yield place, batch_id, landing
-
-
-def _unproven(services: Services, root: str) -> str:
-    return f"{root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
 
 
 def _directories(services: Services, path: str) -> list[str]:

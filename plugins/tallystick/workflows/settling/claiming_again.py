@@ -17,9 +17,9 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import staged_files
+from tallystick.workflows.stored.asking_attempts import AskedAttempts
 from tallystick.workflows.stored.staged_attempts import is_whole
-from tallystick.workflows.stored.unanswered import Unanswered
+from tallystick.workflows.stored.staging import staged_files
 
 log = logging.getLogger(__name__)
 
@@ -52,26 +52,27 @@ class ClaimedAgain:
 
 def free_files(
     services: Services,
-    lost: Sequence[OffsetRange],
+    wanted: Sequence[OffsetRange],
     accounts: Accounts,
     standing: Collection[BatchId],
-    unanswered: Unanswered,
+    asked: AskedAttempts,
 ) -> Iterator[FreeFiles]:
-    """Files that may hold what would be lost.
+    """Files that may hold what would be lost, or what can't be landed.
 
     `standing` are batches whose claims stay, for their own attempts could not be asked. What else
     can't be asked is noted.
     """
-    for each in staged_files(services, unanswered):
-        old, offsets = each.plan, each.offsets
+    for each in staged_files(services, asked):
+        old, offsets = each.status.plan if each.status else None, each.offsets
         if old is None or not offsets or old.is_repair:
             continue
         if set(offsets) == {one.offsets for one in old.ranges}:
             continue  # the batch itself is asked
-        if not any(one.intersection(gone) for one in offsets for gone in lost):
+        if not any(one.intersection(gone) for one in offsets for gone in wanted):
             continue
         claim = claim_again(old, offsets, accounts, standing)
-        with unanswered.noting(each.staging):
+        with asked.noting(each.staging):
+            asked.require_ended(each.staging)
             if claim and is_whole(services, each.staging):
                 yield FreeFiles(each.staging, old, offsets, claim)
 
