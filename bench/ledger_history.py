@@ -28,8 +28,8 @@ from bench.measured import Bound, cost_of, print_environment, print_result
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Level
 from tallystick.domain.verdicts import Verdict
+from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.postgres import PostgresLedger
 from tallystick.workflows.reconciling.reconcile_report import PartitionAccount, ReconcileReport
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of
 from tests.support.ledger_server import LedgerServer
@@ -156,7 +156,7 @@ def fill_history(dsn: str, partitions: int, runs: int) -> None:
 
 def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
     """CPU seconds by what was asked: of this process, and of PostgreSQL."""
-    ledger, found = PostgresLedger(dsn), {}
+    ledger, found = Ledger(dsn), {}
     server = backend_of(ledger, admin_dsn)
     answers: list[Any] = []
     for name, question in (
@@ -185,7 +185,7 @@ def _ask(dsn: str, admin_dsn: str) -> dict[str, float]:
     return found
 
 
-def backend_of(ledger: PostgresLedger, admin_dsn: str) -> int:
+def backend_of(ledger: Ledger, admin_dsn: str) -> int:
     """The process of PostgreSQL that answers this ledger."""
     ledger.idle(FEED)
     with psycopg.connect(admin_dsn) as admin:
@@ -196,7 +196,7 @@ def backend_of(ledger: PostgresLedger, admin_dsn: str) -> int:
     return int(found)
 
 
-def reported(ledger: PostgresLedger) -> Any:
+def reported(ledger: Ledger) -> Any:
     """A report of a look that has found nothing."""
     accounts = ledger.accounts(FEED)
     reconciled = ReconcileReport(

@@ -31,7 +31,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges
-from tallystick.ports.proofs import DirectoryLook
+from tallystick.ledger.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, manifest_of
 

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
 from bench.ledger_history import FEED, backend_of, fill_history
 from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.web import reading, stored_reports
-from tallystick.web.partition_list import Search, partitions_of
+from tallystick.web.reading import Search, partitions_of
 from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import finding_of
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         database = server.fresh()
         fill_history(server.admin_dsn(database), arguments.partitions, arguments.runs)
-        ledger = PostgresLedger(server.dsn(database))
+        ledger = Ledger(server.dsn(database))
         troubled = range(0, arguments.partitions, 10)
         ledger.record_findings(FEED, [finding_of(0, 5, partition=each) for each in troubled])
         for seed in (7, 8):
@@ -73,7 +73,7 @@ def main() -> None:
     print_result("page_answers", arguments.pairs, sizes | figures, bounds)
 
 
-def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
+def _ask(ledger: Ledger, server: int, times: int) -> dict[str, Cost]:
     now = datetime.now(UTC)
     reports = sorted(each.number for each in ledger.report_heads(FEED, most=2))
     questions = {
@@ -82,7 +82,6 @@ def _ask(ledger: PostgresLedger, server: int, times: int) -> dict[str, Cost]:
         "partitions": lambda: partitions_of(ledger, FEED, Search()),
         "batches": lambda: reading.batches_of(ledger, FEED, None, 20),
         "findings": lambda: reading.findings_of(ledger, FEED, 0, 20),
-        "coverage": lambda: stored_reports.coverage_of(ledger, FEED, None),
         "drawings": lambda: stored_reports.NewestDrawings().of(ledger, FEED),
         "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),
         "changes": lambda: stored_reports.changes_of(ledger, FEED, *reports),

@@ -45,6 +45,9 @@ USUAL_PORTS = {
 }
 GROUPS = ("kafka", "hdfs", "postgres", "airflow", "spark-connect")
 
+# HDFS takes no file, and PostgreSQL no commit, on a disk with less than their reserves.
+LEAST_FREE_BYTES = 2_000_000_000
+
 Report = Callable[[str], None]
 
 
@@ -104,9 +107,11 @@ class Sandbox:
 
         ``only`` names all that is to be started, by default the usual groups; ``beside`` names what
         comes beside them, so clusters. What runs already is left alone; Airflow brings PostgreSQL
-        along. Raises SandboxError when a service does not come up; the others stay up.
+        along. Raises SandboxError on a full disk, and when a service does not come up; the others
+        stay up.
         """
         wanted = _checked([*(GROUPS if only is None else only), *beside])
+        require_free_disk(self.directory)
         with FileLock(self.directory / "lock"):
             self.home.state.replace("wanted", sorted({*self.wanted, *wanted}))
             self.home.interrupted.clear()
@@ -288,6 +293,17 @@ def _home(directory: Path, usual_ports: Mapping[str, int]) -> Home:
     directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
     state = State(directory)
     return Home(directory, state, Ports(state, usual_ports))
+
+
+def require_free_disk(directory: Path) -> None:
+    """Return if services can write below the directory; raises SandboxError on a full disk."""
+    free = shutil.disk_usage(directory).free
+    if free < LEAST_FREE_BYTES:
+        raise SandboxError(
+            f"the disk of {directory} is full: {free / 1e9:.1f} GB are free, and HDFS takes no file"
+            f" with less than {LEAST_FREE_BYTES / 1e9:.0f} GB. Next: free some, or name a directory"
+            " on another disk by TALLYSTICK_SANDBOX_DIR"
+        )
 
 
 @contextlib.contextmanager

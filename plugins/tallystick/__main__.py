@@ -1,7 +1,7 @@
 """`python -m tallystick`: the command line."""
 
 from tallystick.cli.app import app
-from tallystick.report.program import program
+from tallystick.report.safe_text import program
 
 
 def main() -> None:

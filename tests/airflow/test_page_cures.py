@@ -208,7 +208,7 @@ def test_two_people_accept_a_finding_and_the_feed_is_in_order(
 
 def test_who_waits_for_proof_is_woken_by_the_triggerer(waiting: Run) -> None:
     waiting.succeeds()
-    assert "is complete up to" in waiting.log("complete")
+    assert "proven to be landed" in waiting.log("complete")
 
 
 def test_the_plan_of_a_run_that_lands_nothing_is_on_its_tab(

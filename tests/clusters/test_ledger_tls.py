@@ -30,7 +30,7 @@ from tallystick.errors import (
 )
 from tallystick.ledger.connection import LedgerConnection as LedgerSession
 from tallystick.ledger.dsn import ledger_address
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.connections import connection_in
 from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.workflows.landing.run import land_feed
@@ -38,7 +38,7 @@ from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.ledger_pooler import Pooler
 from tests.support.ledger_standby import APPLICATION, Standby
-from tests.support.ledger_story import FEED, LedgerStory
+from tests.support.ledger_story import FEED, MINUTE, LedgerStory
 from tests.support.sandbox_fixtures import running
 from tests.support.scripted_broker import Kind
 from tests.support.story import a_landed_story
@@ -59,7 +59,7 @@ def server(cluster: LedgerTls) -> TlsPostgres:
 
 def heads(dsn: str) -> Any:
     """What a ledger says, if one comes in."""
-    with closing(PostgresLedger(dsn)) as ledger:
+    with closing(Ledger(dsn)) as ledger:
         return ledger.feed_heads(most_runs=1)
 
 
@@ -79,7 +79,7 @@ def test_the_connection_lands_and_reconciles_as_the_role_that_runs(
     assert reconcile(story.services()).findings == ()
     assert heads(cluster.server.dsn(DATABASE, role=READER))
     with (
-        closing(PostgresLedger(cluster.server.dsn(DATABASE, role=READER))) as reader,
+        closing(Ledger(cluster.server.dsn(DATABASE, role=READER))) as reader,
         pytest.raises(LedgerRightMissing),
     ):
         reader.fold(FEED)
@@ -117,7 +117,7 @@ def test_a_second_role_takes_over_while_the_password_is_changed(server: TlsPostg
     """As docs/install.md says it."""
     with server.connect() as admin:
         admin.execute(f"CREATE ROLE other LOGIN PASSWORD 'word' IN ROLE {RUNNER}".encode())
-    old = PostgresLedger(server.dsn(DATABASE, role=RUNNER))
+    old = Ledger(server.dsn(DATABASE, role=RUNNER))
     old.feed_heads(most_runs=1)
     dsn = server.dsn(DATABASE, role=RUNNER)
     other = dsn.replace(f"//{RUNNER}:{server.password(RUNNER)}@", "//other:word@")
@@ -125,7 +125,7 @@ def test_a_second_role_takes_over_while_the_password_is_changed(server: TlsPostg
         admin.execute(f"ALTER ROLE {RUNNER} PASSWORD 'changed'".encode())
         try:
             old.feed_heads(most_runs=1)
-            with closing(PostgresLedger(other)) as ledger:
+            with closing(Ledger(other)) as ledger:
                 ledger.fold(FEED)
             with pytest.raises(LedgerAccessRefused):
                 heads(dsn)
@@ -148,14 +148,14 @@ def test_a_pooler_of_transactions_or_sessions_may_stand_between(
     pooler.start()
     try:
         dsn = pooler.dsn(RUNNER)
-        hurried = PostgresLedger(dsn, timedelta(seconds=3))
+        hurried = Ledger(dsn, timedelta(seconds=3))
         story = a_landed_story(dsn, tmp_path, 10)
         hurried.feed_heads(most_runs=1)
         with psycopg.connect(dsn, autocommit=True) as stranger:
             for name, usual in (("statement_timeout", "0"), ("lock_timeout", "0")):
                 assert stranger.execute(f"SHOW {name}".encode()).fetchone() == (usual,)
         reconcile(story.services())
-        with closing(PostgresLedger(dsn)) as ledger:
+        with closing(Ledger(dsn)) as ledger:
             ledger.fold(FEED)
         hurried.close()
     finally:
@@ -275,7 +275,7 @@ class Committing:
 
     def __init__(self, pair: Pair, attempt: Attempt) -> None:
         self._pair = pair
-        self._ledger = PostgresLedger(pair.dsn)
+        self._ledger = Ledger(pair.dsn)
         self._pool = ThreadPoolExecutor(1)
         self.answer = self._pool.submit(self._ledger.commit, attempt)
         pair.until("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
@@ -304,8 +304,7 @@ def test_a_commit_in_a_fail_over_is_unknown_and_then_known(pair: Pair, did_arriv
     with pytest.raises(CommitOutcomeUnknown):
         committing.answer.result(60)
     pair.take_over()
-    known = CommitAnswer.ALREADY_COMMITTED if did_arrive else None
-    assert story.ledger.outcome_of(attempt.attempt_id) is known
+    assert (story.ledger.take_up(attempt, MINUTE) is None) is did_arrive
     answer = CommitAnswer.ALREADY_COMMITTED if did_arrive else CommitAnswer.COMMITTED
     assert story.ledger.commit(attempt) is answer
     assert story.ledger.commit(attempt) is CommitAnswer.ALREADY_COMMITTED
@@ -330,7 +329,7 @@ def test_a_standby_behind_the_name_of_the_server_is_waited_for(pair: Pair) -> No
     pair.start(synchronous=False)
     LedgerStory(pair.dsn).open({0: (0, 10)})
     pair.until(f"SELECT replay_lsn = pg_current_wal_lsn() FROM {SENDERS}")
-    with closing(PostgresLedger(pair.standby.dsn(DATABASE, role=RUNNER))) as ledger:
+    with closing(Ledger(pair.standby.dsn(DATABASE, role=RUNNER))) as ledger:
         assert [each.feed for each in ledger.feed_heads(most_runs=1)] == [FEED]
         with pytest.raises(LedgerUnavailable, match="during recovery"):
             ledger.fold(FEED)

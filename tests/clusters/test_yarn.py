@@ -14,7 +14,7 @@ import pytest
 from sandbox import Sandbox
 from sandbox.clusters.yarn import Yarn, conf_of
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.connect_servers import ColdServer, server_of_its_own
 from tests.support.kafka_producers import messages
 from tests.support.kafka_topics import wait_until
@@ -175,7 +175,7 @@ def test_yarn_without_its_configuration_is_refused_before_a_plan(place: ClusterP
     ended = Command(place.folder, environ, "land", feed.way.name).ended()
     assert ended.code == 2
     assert f"connection {CLIENT}: HADOOP_CONF_DIR is missing" in ended.err
-    ledger = PostgresLedger(place.environ["LEDGER_DSN"])
+    ledger = Ledger(place.environ["LEDGER_DSN"])
     try:
         assert list(ledger.batches(FeedName(feed.way.name))) == []
     finally:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from tallystick.errors import LedgerRightMissing
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.command_line import CommandLine, Told
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory
@@ -53,7 +53,7 @@ def test_the_documented_roles_write_and_read(cli: CommandLine, server: LedgerSer
     story = LedgerStory(dsn(server, ""))
     story.open({0: (0, 20)})
     story.committed((0, 0, 10))
-    with closing(PostgresLedger(dsn(server, "_reader"))) as reader:
+    with closing(Ledger(dsn(server, "_reader"))) as reader:
         assert [each.feed for each in reader.feed_heads(most_runs=1)] == [FEED]
         assert [each.feed for each in reader.figures()] == [FEED]
         assert len(reader.files(FEED)) == len(story.ledger.files(FEED)) > 0

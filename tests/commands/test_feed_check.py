@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tallystick.errors import LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.command_line import FEED_FILE, CommandLine
 
 
@@ -15,7 +15,7 @@ def with_ledger(landing: CommandLine) -> CommandLine:
 
     @contextmanager
     def ledger_of(environ: Any) -> Any:
-        yield PostgresLedger(environ["LEDGER_DSN"])
+        yield Ledger(environ["LEDGER_DSN"])
 
     return landing.with_stage(ledger_of=ledger_of)
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tallystick.domain.rules.waivers import Waiver, shown_digest
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.command_line import CommandLine
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story
@@ -22,7 +22,7 @@ def retired(landing: CommandLine, story: Story) -> CommandLine:
 
     @contextmanager
     def ledger_of(environ: Any) -> Any:
-        yield PostgresLedger(environ["LEDGER_DSN"])
+        yield Ledger(environ["LEDGER_DSN"])
 
     assert landing("land", "orders").code == 0
     story.broker.logs[1].append(Kind.RECORD, 3)
@@ -60,7 +60,7 @@ def test_a_feed_that_has_ended_is_retired_with_its_proof(
     landing: CommandLine, retired: CommandLine, story: Story
 ) -> None:
     assert "findings are open" in retire(retired).err
-    with closing(PostgresLedger(story.dsn)) as ledger:
+    with closing(Ledger(story.dsn)) as ledger:
         for each in ledger.findings(FEED):
             digest = shown_digest(each.finding.evidence)
             until = datetime.now(UTC) + timedelta(days=1)
@@ -75,7 +75,7 @@ def test_a_feed_that_has_ended_is_retired_with_its_proof(
     assert (told.json["commits"], told.json["digest"]) == (len(digests), digests[-1])
     assert "it was retired by ada" in retire(retired).err
     assert retired("files", "orders").code == 0, "what is on record stays"
-    with closing(PostgresLedger(story.dsn)) as ledger:
+    with closing(Ledger(story.dsn)) as ledger:
         assert ledger.feed_heads(most_runs=1) == []
         assert len(ledger.feed_heads(FEED, most_runs=1)) == 1
 
@@ -95,7 +95,7 @@ def test_the_schema_retires_no_feed_in_mid_work_and_plans_no_retired_one(
 ) -> None:
     retires = "INSERT INTO feed_retirement SELECT 'orders', {}, NULL, 'x', 'x', now()"
     plans = "INSERT INTO plan (feed, revision, owner, planned_at) VALUES ('orders', 99, 'x', now())"
-    with closing(PostgresLedger(story.dsn)) as ledger, psycopg.connect(story.dsn) as hand:
+    with closing(Ledger(story.dsn)) as ledger, psycopg.connect(story.dsn) as hand:
         with ledger.planning(FEED, "orders"):
             pass
         hand.execute(retires.format(0).encode())

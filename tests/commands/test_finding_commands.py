@@ -14,7 +14,7 @@ from tallystick.domain.batches.batch import WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.command_line import CommandLine
 from tests.support.scripted_broker import Kind
@@ -154,7 +154,7 @@ def test_a_repair_that_mends_everything_is_clean(landing: CommandLine, story: St
     assert {each["code"] for each in listed(landing)} == {"A9", "B2"}
     dry = landing("repair", "orders", "--dry-run")
     assert dry.code == 0, dry.out
-    assert "would end with finding" in dry.out
+    assert " ends with finding " in dry.out
     told = landing("repair", "orders", "--json")
     assert told.code == 0, told.err
     assert told.json["not_mended"] == []
@@ -238,7 +238,7 @@ def test_a_finding_that_is_open_again_says_that_its_waiver_has_expired(
 ) -> None:
     number = listed(missing)[0]["number"]
     until = datetime.now(UTC) + timedelta(hours=1)
-    with closing(PostgresLedger(story.dsn)) as ledger:
+    with closing(Ledger(story.dsn)) as ledger:
         accept(ledger, number, until)
     two_hours_pass()
     instant = (until - timedelta(hours=2)).isoformat(timespec="seconds")

@@ -51,7 +51,7 @@ def test_what_is_left_out_is_named_and_fails(lost: CommandLine, story: Story) ->
     told = lost("ledger", "rebuild", "orders", "--json")
     assert told.code == 1
     (left,) = told.json["left_out"]
-    assert left["directory"].endswith(f"batch={left['batch']}")
+    assert left["directory"].endswith(f"batch={left['batch_id']}")
     assert left["reasons"] == [f"{file.name} is missing"]
     words = lost("ledger", "rebuild", "orders")
     assert words.code == 1

@@ -13,7 +13,7 @@ import pytest
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import Owner
 from tallystick.ports.progress import Progress
-from tallystick.report import plain_progress
+from tallystick.report import progress_line
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -39,7 +39,7 @@ class Waiting(logging.Handler):
 def test_a_landing_that_takes_long_says_how_far_it_is(
     landing: CommandLine, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain_progress, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(progress_line, "FIRST_SECONDS", 0.01)
     line = "landing orders: batch 2 of 3, land, 0 of "
     waiting = Waiting(line)
     numbers = iter(range(3))

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.cli.documents import WindowPart
+from tallystick.cli.answers import Table, plain_lines
 from tallystick.cli.records import BatchesDocument, BatchPart, batches_view
-from tallystick.cli.text import Table, plain_lines
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
@@ -45,7 +45,7 @@ def test_a_plan_shows_what_is_due_and_changes_nothing(landing: CommandLine, stor
         "until_instant": "2026-11-01T07:00:00+00:00",
     }
     assert (document["wanted"], document["planned"]) == (22, 22)
-    assert {each["batch"] for each in document["batches"]} == {None}
+    assert {each["batch_id"] for each in document["batches"]} == {None}
     spans = [
         (each["partition"], each["from_offset"], each["until_offset"])
         for batch in document["batches"]
@@ -130,12 +130,11 @@ def test_files_say_exactly_what_lies_in_storage(landing: CommandLine, story: Sto
             if partition == each["partition"]
         ]
         assert (each["from_offset"], each["until_offset"]) == (offsets[0], offsets[-1] + 1)
-        assert (each["from"], each["until"]) == (each["from_offset"], each["until_offset"])
         assert each["rows"] == len(offsets)
         assert each["bytes"] == path.stat().st_size
         assert each["published"] is True
         assert each["generation"] == 1
-        assert each["batch"] in each["path"]
+        assert each["batch_id"] in each["path"]
         found.setdefault(each["partition"], []).extend(offsets)
     assert {p: sorted(o) for p, o in found.items()} == story.published_offsets()
 
@@ -162,9 +161,9 @@ def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> No
         assert each["offsets"] == sum(r["until_offset"] - r["from_offset"] for r in each["ranges"])
         assert each["rows"] == sum(r["rows"] for r in each["ranges"])
         assert [attempt["outcome"] for attempt in each["attempts"]] == ["committed"]
-        assert each["attempts"][0]["application"].startswith("local-")
-        assert each["attempts"][0]["owner"].startswith("cli:")
-        assert each["directory"].endswith(f"batch={each['batch']}")
+        assert each["attempts"][0]["application_id"].startswith("local-")
+        assert each["attempts"][0]["attempt"]["owner"].startswith("cli:")
+        assert each["directory"].endswith(f"batch={each['batch_id']}")
         assert each["planned_at"] <= each["committed_at"] <= each["published_at"]
         assert each["committed_at"].endswith("+00:00")
         assert each["held_by"] is None
@@ -182,9 +181,9 @@ def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> No
 def test_a_batch_is_one_short_line_with_its_window(hours: int, shown: str) -> None:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     batch = BatchPart(
-        batch="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
+        batch_id="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
         published_at=None, held_by="ingest_orders/scheduled__2026-11-01", directory="/d",
-        window=WindowPart(from_instant=start, until_instant=start + timedelta(hours=hours)),
+        window=Window(start, start + timedelta(hours=hours)),
         offsets=10_000_000, rows=None, holes=None, ranges=[], attempts=[],
     )  # fmt: skip
     table, held = batches_view(BatchesDocument(feed="orders", batches=[batch]))
@@ -206,8 +205,8 @@ def test_reconcile_is_clean_after_landing(landing: CommandLine) -> None:
             document["partitions"]] == [(0, 15, 0, 10), (1, 7, 0, 7)]  # fmt: skip
     assert document["partitions"][0]["holes"] == {"control": 1, "aborted": 4, "compacted": 0}
     lines = landing("reconcile", "orders").out.splitlines()
-    assert lines[0] == "Feed orders, topic orders: PROVEN_OK (levels L0, L1, L2)."
-    assert "10 rows + 1 control + 4 aborted" in lines[2]
+    assert lines[0].startswith("Feed orders, topic orders: PROVEN_OK (levels L0, L1, L2; ")
+    assert any("10 rows + 1 control + 4 aborted" in each for each in lines)
 
 
 def test_reconcile_names_what_is_gone_to_the_offset(landing: CommandLine, story: Story) -> None:
@@ -246,8 +245,8 @@ def test_what_is_lost_is_accounted_for_and_not_proven(landing: CommandLine, stor
     story.broker.logs[0].append(Kind.RECORD, 20)
     story.broker.logs[0].log_start_offset = 25
     landing("land", "orders")
-    _, headers, partition, *_ = landing("reconcile", "orders").out.splitlines()
-    assert headers.split() == ["partition", "generation", "accounted", "verdict", "evidence", "lag"]
+    shown = landing("reconcile", "orders").out.splitlines()
+    (partition,) = (each for each in shown if each.startswith("orders-0  "))
     assert "[0, 35)" in partition
     assert "PROVEN_LOSS" in partition
     assert "20 rows + 1 control + 4 aborted + 10 lost" in partition
@@ -313,7 +312,7 @@ def test_after_a_purge_everybody_says_the_same(landing: CommandLine, story: Stor
     assert landing("explain", str(told["number"])).code == 0
     repaired = landing("repair", "orders", "--dry-run", "--json")
     assert repaired.code == 1
-    assert [each["finding_number"] for each in repaired.json["not_mended"]] == [told["number"]]
+    assert [each["finding_id"] for each in repaired.json["not_mended"]] == [told["number"]]
 
 
 class NoSpark:
@@ -345,7 +344,7 @@ def test_land_says_which_batches_could_not_be_done(landing: CommandLine, story: 
     document = landed(landing)
     assert {each["is_adopted"] for each in document["batches"]} == {True}
     attempts = landing("batches", "orders", "--json").json["batches"][0]["attempts"]
-    assert [each["token"] for each in attempts] == [1, 2, 3]
+    assert [each["attempt"]["token"] for each in attempts] == [1, 2, 3]
     assert "no executor was given" in attempts[0]["outcome"]
 
 
@@ -381,7 +380,7 @@ def test_land_says_what_it_leaves_to_another_run(landing: CommandLine, story: St
     [held] = landing("land", "orders", "--json").json["held"]
     assert (held["offsets"], held["held_by"]) == (22, "a run that died")
     assert 3500 < held["seconds_left"] <= 3600
-    assert landing("plan", "orders", "--json").json["held"][0]["batch"] == held["batch"]
+    assert landing("plan", "orders", "--json").json["held"][0]["batch_id"] == held["batch_id"]
 
 
 class LostAfterThePlan:

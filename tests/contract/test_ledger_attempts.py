@@ -1,4 +1,4 @@
-"""What the Ledger port promises of attempts: tokens, leases, what is written down."""
+"""What the ledger promises of attempts: tokens, leases, what is written down."""
 
 from __future__ import annotations
 

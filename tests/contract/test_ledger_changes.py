@@ -1,4 +1,4 @@
-"""What the Ledger port promises of changes: snapshots, losses, cuts, ended and opened logs."""
+"""What the ledger promises of changes: snapshots, losses, cuts, ended and opened logs."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_batches_of_a_closed_generation_are_abandoned_whatever_their_lease(
 
 def test_a_stopped_generation_is_kept_and_takes_no_claim(story: LedgerStory) -> None:
     story.open({0: (0, 100), 1: (0, 100)})
-    stopped = EndedGeneration(story.account().generation_id, FindingCode.TRUNCATED, "cut")
+    stopped = EndedGeneration(story.account().generation_id, FindingCode.LOG_CUT, "cut")
     accounts = story.change(LogChanges(stopped=[stopped]))
     assert accounts.generations[0].state is GenerationState.STOPPED
     with pytest.raises(LedgerRefused, match="orders-0 is stopped"):

@@ -1,4 +1,4 @@
-"""What the Ledger port promises of *the* commit: all or nothing, once, by the newest token."""
+"""What the ledger promises of *the* commit: all or nothing, once, by the newest token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, Lo
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, LedgerRefused
 from tallystick.ledger.hole_rows import hole_pieces
-from tests.support.ledger_story import FEED, NO_TIME, TOPIC, LedgerStory, manifest_of
+from tests.support.ledger_story import FEED, MINUTE, NO_TIME, TOPIC, LedgerStory, manifest_of
 from tests.support.ledger_waiting import until_somebody_waits
 
 
@@ -95,10 +95,14 @@ def test_the_second_commit_of_an_attempt_says_so_and_changes_nothing(story: Ledg
 def test_the_outcome_of_an_attempt_is_the_ledgers_word(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     attempt = story.verified((0, 0, 20))
-    assert story.ledger.outcome_of(attempt.attempt_id) is None
-    assert story.ledger.outcome_of(AttemptId("f" * 16)) is None
+    status = story.ledger.take_up(attempt, MINUTE)
+    assert status
+    assert status.plan == story.status(attempt.batch_id).plan
+    assert status.holder == attempt.owner
+    with pytest.raises(LedgerRefused, match="is not in the ledger"):
+        story.ledger.take_up(replace(attempt, attempt_id=AttemptId("f" * 16)), MINUTE)
     story.ledger.commit(attempt)
-    assert story.ledger.outcome_of(attempt.attempt_id) is CommitAnswer.ALREADY_COMMITTED
+    assert story.ledger.take_up(attempt, MINUTE) is None
 
 
 def test_a_zombie_cannot_commit_after_its_batch_was_adopted(story: LedgerStory) -> None:
@@ -113,7 +117,8 @@ def test_a_zombie_cannot_commit_after_its_batch_was_adopted(story: LedgerStory) 
     assert story.ledger.commit(newer) is CommitAnswer.COMMITTED
     with pytest.raises(AttemptFenced):
         story.ledger.commit(zombie)
-    assert story.ledger.outcome_of(zombie.attempt_id) is None
+    with pytest.raises(AttemptFenced):
+        story.ledger.take_up(zombie, MINUTE)
 
 
 def test_what_was_not_verified_is_not_committed(story: LedgerStory) -> None:
@@ -266,9 +271,9 @@ def test_a_stopped_generations_last_claim_cannot_slip_through(story: LedgerStory
         generation,
         OffsetRange(TopicPartition(TOPIC, 0), 0, 20),
         RangeState.RELEASED,
-        FindingCode.TRUNCATED,
+        FindingCode.LOG_CUT,
     )
-    stopped = EndedGeneration(generation, FindingCode.TRUNCATED, "cut")
+    stopped = EndedGeneration(generation, FindingCode.LOG_CUT, "cut")
     accounts = story.change(LogChanges(cuts=[release], stopped=[stopped]))
     assert accounts.generations[0].state is GenerationState.STOPPED
     with pytest.raises(AttemptFenced):

@@ -20,7 +20,7 @@ from tallystick.errors import (
 )
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.statements import migrations
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, MINUTE, TOPIC, LedgerStory, finding_of
@@ -45,19 +45,19 @@ def closed_port() -> int:
 
 
 def test_a_ledger_that_does_not_answer_is_unavailable(closed_port: int) -> None:
-    ledger = PostgresLedger(f"postgresql://me:{SECRET}@127.0.0.1:{closed_port}/tallies")
+    ledger = Ledger(f"postgresql://me:{SECRET}@127.0.0.1:{closed_port}/tallies")
     with pytest.raises(LedgerUnavailable, match="the ledger can't be reached") as caught:
         ledger.accounts(FEED)
     assert caught.value.retry
     assert caught.value.__cause__ is not None
     assert SECRET not in everything_said(caught.value)
-    assert repr(ledger) == f"PostgresLedger(LedgerConnection(me@127.0.0.1:{closed_port}/tallies))"
+    assert repr(ledger) == f"Ledger(LedgerConnection(me@127.0.0.1:{closed_port}/tallies))"
 
 
 def test_a_wrong_password_is_not_shown(ledger_server: LedgerServer, ledger_database: str) -> None:
     dsn = f"postgresql://tallystick:{SECRET}@127.0.0.1:{ledger_server.port}/{ledger_database}"
     with pytest.raises(LedgerAccessRefused, match="password authentication failed") as caught:
-        PostgresLedger(dsn).accounts(FEED)
+        Ledger(dsn).accounts(FEED)
     assert not caught.value.retry
     assert "connection ledger_default" in str(caught.value)
     assert SECRET not in everything_said(caught.value)
@@ -76,7 +76,7 @@ def test_a_wrong_password_is_not_shown(ledger_server: LedgerServer, ledger_datab
 )
 def test_a_connection_string_that_is_not_understood_is_not_shown(dsn: str) -> None:
     with pytest.raises(ConfigurationError, match="special characters as %XX") as caught:
-        PostgresLedger(dsn)
+        Ledger(dsn)
     assert SECRET not in everything_said(caught.value)
 
 
@@ -133,7 +133,7 @@ def test_errors_cross_process_borders(story: LedgerStory) -> None:
 
 def test_a_ledger_that_was_never_migrated_is_refused(ledger_server: LedgerServer) -> None:
     database = ledger_server.fresh(template="template0")
-    ledger = PostgresLedger(ledger_server.dsn(database))
+    ledger = Ledger(ledger_server.dsn(database))
     with pytest.raises(SchemaOutOfDate, match=f"schema 0, this code needs {WANTED}") as caught:
         ledger.accounts(FEED)
     assert "tallystick ledger migrate" in str(caught.value)
@@ -151,7 +151,7 @@ def test_a_ledger_that_was_never_migrated_is_refused(ledger_server: LedgerServer
 def test_another_schema_is_refused(story: LedgerStory, statement: str, found: int) -> None:
     with story.raw() as connection:
         connection.execute(statement.encode())
-    ledger = PostgresLedger(story.dsn)
+    ledger = Ledger(story.dsn)
     with pytest.raises(SchemaOutOfDate, match=f"schema {found}, this code needs {WANTED}"):
         ledger.record_findings(FEED, [finding_of()])
     with pytest.raises(SchemaOutOfDate), ledger.planning(FEED, TOPIC):

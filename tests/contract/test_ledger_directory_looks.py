@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import psycopg
 
-from tallystick.ports.proofs import DirectoryLook
+from tallystick.ledger.proofs import DirectoryLook
 from tests.support.ledger_server import OWNER_ROLE
 from tests.support.ledger_story import FEED, LedgerStory
 

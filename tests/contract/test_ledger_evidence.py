@@ -9,8 +9,7 @@ import pytest
 
 from tallystick.domain.logs.snapshot import PartitionBounds, PastBounds
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
-from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
-from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
+from tallystick.domain.rules.a6_ledger_unsound import overlaps_in_ledger, skips_in_ledger
 from tallystick.domain.rules.findings import FindingCode
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, NOON, TOPIC, TOPIC_ID, LedgerStory, snapshot_of
@@ -96,7 +95,7 @@ def test_rows_that_were_written_past_the_schema_are_told_exactly(story: LedgerSt
     ]
     assert unsound.account.partition.partition == 0
     assert [(each.code.value, each.from_offset, each.until_offset) for each in found] == [
-        ("B1", 3, 5),
+        ("A6", 3, 5),
         ("A6", 7, 9),
     ]
 

@@ -16,7 +16,7 @@ from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
 LATER = datetime.now(UTC) + timedelta(days=30)
@@ -338,7 +338,7 @@ def test_looks_that_tell_the_same_at_once_wait_for_each_other_in_turn(
     numbers = recorded(story, *found)
 
     def confirm(told: Sequence[Finding]) -> None:
-        with closing(PostgresLedger(ledger_dsn)) as ledger:
+        with closing(Ledger(ledger_dsn)) as ledger:
             for _ in range(20):
                 ledger.record_findings(FEED, told)
 

@@ -24,8 +24,8 @@ from tallystick.errors import (
 )
 from tallystick.ledger.exporting import exported
 from tallystick.ledger.grants import Purpose, grant
+from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.migrations import migrate
-from tallystick.ledger.postgres import PostgresLedger
 from tallystick.ledger.statements import statements
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -66,7 +66,7 @@ def live(dsn: str, directory: Path) -> None:
     expect_none(repair_feed(story.services(), story.named(), Owner("two")).errors)
     scrub(story.services())
     store_report(story.services(), report_of(story.services(), reconcile(story.services())))
-    with closing(PostgresLedger(dsn)) as ledger, closing(PostgresLedger(dsn)) as turns:
+    with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as turns:
         ledger.record_findings(FEED, [finding_of(0, 3)])
         expect_none(tell(a_feed(), turns, ledger, {"a" * 16: lambda news: None}))
         accept_at_the_second_try(ledger)
@@ -82,7 +82,7 @@ def live(dsn: str, directory: Path) -> None:
     look(dsn)
 
 
-def accept_at_the_second_try(ledger: PostgresLedger) -> None:
+def accept_at_the_second_try(ledger: Ledger) -> None:
     [stored] = ledger.findings(FEED)
     number = stored.finding_id
     wish = WaiverWish(
@@ -98,7 +98,7 @@ def accept_at_the_second_try(ledger: PostgresLedger) -> None:
 
 def look(dsn: str) -> None:
     """What a role that reads does."""
-    with closing(PostgresLedger(dsn)) as ledger:
+    with closing(Ledger(dsn)) as ledger:
         ledger.feed_heads(most_runs=1)
         ledger.figures()
         ledger.accounts(FEED)
@@ -145,7 +145,7 @@ def test_a_role_that_reads_sees_all_and_changes_nothing(
 ) -> None:
     look(ledger_server.dsn(lived, role=READER))
     with (
-        closing(PostgresLedger(ledger_server.dsn(lived, role=READER))) as ledger,
+        closing(Ledger(ledger_server.dsn(lived, role=READER))) as ledger,
         pytest.raises(LedgerRightMissing, match="--grant-to ROLE"),
     ):
         ledger.fold(FEED)

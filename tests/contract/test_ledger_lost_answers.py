@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.batch import Attempt, BatchStatus
 from tallystick.domain.batches.states import BatchState, CommitAnswer
 from tallystick.domain.identities import AttemptId
 from tallystick.errors import CommitOutcomeUnknown, LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.ledger_proxy import Cut, LedgerProxy
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, MINUTE, OWNER, TOPIC, LedgerStory
@@ -35,10 +35,10 @@ class Wires:
     @contextmanager
     def to_be_cut(
         self, cut: Cut, *, marker: bytes = b"COMMIT\0"
-    ) -> Iterator[tuple[PostgresLedger, LedgerProxy]]:
+    ) -> Iterator[tuple[Ledger, LedgerProxy]]:
         """A ledger that is connected already, and whose wire breaks at the marker."""
         with LedgerProxy(self._server.port, marker=marker) as proxy:
-            ledger = PostgresLedger(self._server.dsn(self._database, port=proxy.port))
+            ledger = Ledger(self._server.dsn(self._database, port=proxy.port))
             ledger.findings(FEED)
             proxy.cut = cut
             yield ledger, proxy
@@ -58,7 +58,7 @@ def test_a_commit_that_never_arrived_is_unknown_and_did_not_happen(
         with pytest.raises(CommitOutcomeUnknown) as caught:
             ledger.commit(attempt)
         assert caught.value.args[:2] == (attempt.batch_id, attempt.attempt_id)
-        assert ledger.outcome_of(attempt.attempt_id) is None
+        assert ledger.take_up(attempt, MINUTE)
         assert ledger.commit(attempt) is CommitAnswer.COMMITTED
     assert story.account().frontier == 20
 
@@ -69,7 +69,7 @@ def test_a_commit_whose_answer_was_lost_is_unknown_and_did_happen(
     with wires.to_be_cut(Cut.ANSWER) as (ledger, _):
         with pytest.raises(CommitOutcomeUnknown):
             ledger.commit(attempt)
-        assert ledger.outcome_of(attempt.attempt_id) is CommitAnswer.ALREADY_COMMITTED
+        assert ledger.take_up(attempt, MINUTE) is None
         assert ledger.commit(attempt) is CommitAnswer.ALREADY_COMMITTED
     assert story.account().frontier == 20
     assert len(story.ledger.files(FEED)) == 1
@@ -78,19 +78,19 @@ def test_a_commit_whose_answer_was_lost_is_unknown_and_did_happen(
 def test_the_outcome_waits_for_a_commit_that_is_still_under_way(
     story: LedgerStory, attempt: Attempt, wires: Wires
 ) -> None:
-    outcome: list[CommitAnswer | None] = []
+    outcome: list[BatchStatus | None] = []
     with wires.to_be_cut(Cut.LATE) as (ledger, proxy):
         with pytest.raises(CommitOutcomeUnknown):
             ledger.commit(attempt)
         asking = threading.Thread(
-            target=lambda: outcome.append(story.ledger.outcome_of(attempt.attempt_id))
+            target=lambda: outcome.append(story.ledger.take_up(attempt, MINUTE))
         )
         asking.start()
         until_somebody_waits(story)
         assert not outcome, "an answer now would be wrong a moment later"
         proxy.deliver()
         asking.join(20)
-    assert outcome == [CommitAnswer.ALREADY_COMMITTED]
+    assert outcome == [None], "this very attempt has committed"
 
 
 def test_a_newer_attempt_waits_for_a_commit_that_is_still_under_way(
@@ -125,7 +125,7 @@ def test_a_connection_that_dies_before_commit_was_sent_changed_nothing(
     with wires.to_be_cut(Cut.REQUEST, marker=marker) as (ledger, _):
         with pytest.raises(LedgerUnavailable):
             ledger.commit(attempt)
-        assert ledger.outcome_of(attempt.attempt_id) is None
+        assert ledger.take_up(attempt, MINUTE)
     assert story.status(attempt.batch_id).state is BatchState.VERIFIED
     assert story.account().frontier == 0
 
@@ -142,7 +142,7 @@ def test_a_plan_whose_answer_was_lost_is_found_by_the_next_try(
     assert left.plan == batch
 
 
-def freeze(ledger: PostgresLedger, batch: object) -> None:
+def freeze(ledger: Ledger, batch: object) -> None:
     with ledger.planning(FEED, TOPIC) as session:
         session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)  # type: ignore[list-item]
 
@@ -153,7 +153,7 @@ def test_a_connection_that_dies_in_a_plan_is_not_replaced_within_it(
     story.open({0: (0, 100)})
     batch = story.batch_of((0, 0, 20))
 
-    def plan(ledger: PostgresLedger, proxy: LedgerProxy) -> None:
+    def plan(ledger: Ledger, proxy: LedgerProxy) -> None:
         with ledger.planning(FEED, TOPIC) as session:
             proxy.break_all()
             session.freeze(None, [batch], [], owner=OWNER, lease=MINUTE)
@@ -169,7 +169,7 @@ def test_a_connection_that_dies_unnoticed_in_a_plan_loses_no_word(
 ) -> None:
     story.open({0: (0, 100)})
 
-    def plan(ledger: PostgresLedger, proxy: LedgerProxy) -> None:
+    def plan(ledger: Ledger, proxy: LedgerProxy) -> None:
         with ledger.planning(FEED, TOPIC):
             proxy.break_all()
 

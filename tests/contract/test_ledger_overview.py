@@ -12,7 +12,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.texts import storable
 from tests.contract.test_ledger_reports import a_report
 from tests.support.busy import BUSY_SECONDS
@@ -147,7 +147,7 @@ def test_a_run_is_told_by_its_plan_its_batches_and_what_was_found_meanwhile(
 
 def test_a_hurried_ledger_waits_for_no_statement(story: LedgerStory, ledger_dsn: str) -> None:
     story.open({0: (0, 30)})
-    hurried = PostgresLedger(ledger_dsn, timedelta(seconds=1))
+    hurried = Ledger(ledger_dsn, timedelta(seconds=1))
     with story.raw() as hand, hand.transaction():
         hand.execute("LOCK TABLE feed")
         with pytest.raises(LedgerUnavailable):

@@ -1,4 +1,4 @@
-"""What the Ledger port promises of planning: the lock, the accounts, claims, adoption."""
+"""What the ledger promises of planning: the lock, the accounts, claims, adoption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Ledger port promises of publishing, sweeping, findings and reading."""
+"""What the ledger promises of publishing, sweeping, findings and reading."""
 
 from __future__ import annotations
 
@@ -217,6 +217,7 @@ def test_a_finding_is_read_back_as_it_was_stated(log: LedgerStory) -> None:
     bare = replace(
         finding,
         rule=RULE_OF[FindingCode.COULD_NOT_TELL],
+        name="",
         verdict=Verdict.UNKNOWN,
         generation=None,
         partition=None,
@@ -356,13 +357,13 @@ def test_manifests_come_in_the_order_of_commit(log: LedgerStory) -> None:
 
 
 def test_bytes_per_record_are_those_of_the_newest_batches(log: LedgerStory) -> None:
-    assert log.ledger.bytes_per_record(FEED) is None
+    first = log.planned((0, 40, 50))
+    assert log.ledger.batch_to_land(first).bytes_per_record is None
     for start, size in ((0, 10), (10, 40)):
         attempt = log.begin(log.planned((0, start, start + 10)))
         log.verify(attempt, bytes_per_record=size)
         log.ledger.commit(attempt)
-    assert log.ledger.bytes_per_record(FEED) == 25.0
-    assert log.ledger.bytes_per_record(OTHER) is None
+    assert log.ledger.batch_to_land(first).bytes_per_record == 25.0
 
 
 def test_generations_come_by_partition_oldest_first(log: LedgerStory) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import Owner
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
@@ -34,12 +34,12 @@ def feed_in(
     store: FileStore, root: str, ledger_databases: Callable[[], str], tmp_path: Path
 ) -> Iterator[Callable[[ScriptedBroker, str], Services]]:
     """Services over a ledger, with files in the store below a root of the test's own."""
-    opened: list[PostgresLedger] = []
+    opened: list[Ledger] = []
 
     def services(broker: ScriptedBroker, dsn: str) -> Services:
         plain = Story(dsn, tmp_path / "unused", broker).services(max_records_per_batch=9)
         target = plain.feed.target.model_copy(update={"root": root})
-        opened.append(PostgresLedger(dsn))
+        opened.append(Ledger(dsn))
         spark: Any = ScriptedSpark(broker, store)
         return replace(
             plain,
@@ -74,7 +74,7 @@ def grow(services: Services, broker: ScriptedBroker, dsn: str, random: Random) -
             if mendable and broker.topic_id == mendable[0].plan.topic_id:
                 repaired(services, random.choice(mendable))
         case "fold":
-            PostgresLedger(dsn).fold(FEED)
+            Ledger(dsn).fold(FEED)
         case "recreate":
             broker.recreate(len(broker.logs))
         case "add a partition":
@@ -107,7 +107,7 @@ def test_a_rebuilt_ledger_is_what_it_was(
     report = rebuild(rebuilt)
     assert report.is_whole, report.left_out
     assert not report.findings
-    before, after = account_of(Ledger(grown)), account_of(Ledger(empty))
+    before, after = account_of(Dsn(grown)), account_of(Dsn(empty))
     assert after["committed"] == before["committed"]
     assert after["files"] == before["files"]
     assert after["logs"] == with_rows(before)["logs"]
@@ -115,7 +115,7 @@ def test_a_rebuilt_ledger_is_what_it_was(
     assert rebuild(rebuilt).entered == []
 
 
-class Ledger:
+class Dsn:
     """Where a ledger is."""
 
     def __init__(self, dsn: str) -> None:

@@ -17,7 +17,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
 from tallystick.ledger.exporting import exported
-from tallystick.ports.scrubs import TakenSample
+from tallystick.ledger.scrubs import TakenSample
 from tests.support.ledger_story import FEED, NO_TIME, LedgerStory
 
 WEEK = timedelta(days=7)

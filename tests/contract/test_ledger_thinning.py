@@ -19,7 +19,7 @@ from tallystick.domain.batches.manifest_texts import parted, whole_text
 from tallystick.domain.identities import BatchId
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.exporting import exported
-from tallystick.ports.proofs import DirectoryLook
+from tallystick.ledger.proofs import DirectoryLook
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
 from tests.support.looks import record_look

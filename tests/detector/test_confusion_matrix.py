@@ -31,6 +31,7 @@ from tests.support.detector_faults import (
     short,
     unreadable,
     without_manifest,
+    without_reconciles,
     without_runs,
     written_past_the_schema,
 )
@@ -80,6 +81,7 @@ def scene(
             without_manifest,
             unreadable,
             without_runs,
+            without_reconciles,
         )
     ]
     expiring.settle()

@@ -112,9 +112,9 @@ def stage(
     for log in broker.logs.values():
         log.append(Kind.RECORD, 10)
     stage = Stage(Story(ledger_databases(), tmp_path, broker))
-    for module in ("ingest_tasks", "land_operator", "reconcile", "repair"):
+    for module in ("ingest", "batch_tasks", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", stage.services_of)
-    for module in ("ingest_tasks", "completing", "notifying", "complete_sensor"):
+    for module in ("ingest", "last_tasks", "complete_sensor"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.open_ledger", stage.open_ledger)
     return stage
 
@@ -150,7 +150,7 @@ def story(ledger_dsn: str) -> Iterator[LedgerStory]:
     story.open({0: (0, 20)})
     story.committed((0, 0, 10))
     gone = replace(
-        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], level=Level.L2
+        finding_of(0, 5), rule=RULE_OF[FindingCode.COMMITTED_FILE_MISSING], name="", level=Level.L2
     )
     story.ledger.record_findings(FEED, [gone])
     yield story

@@ -8,8 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tests.support.busy import BUSY_SECONDS
 
 MOUNT = "/tallystick"
@@ -34,7 +33,7 @@ class PagePlace:
 
         if isinstance(opened, str):
             dsn = opened
-            opened = lambda: PostgresLedger(dsn, timedelta(seconds=BUSY_SECONDS))  # noqa: E731
+            opened = lambda: Ledger(dsn, timedelta(seconds=BUSY_SECONDS))  # noqa: E731
         airflow = cached_app(apps="core")
         # A reader waits long: these tests ask what is answered; how soon has tests of its own.
         self.manager = get_auth_manager()
@@ -58,7 +57,7 @@ class PagePlace:
 
     def form_token(self, user: str, address: str) -> str:
         """What a page that was shown to this user has in its form to the address."""
-        from tallystick.web.form_token import form_token_for
+        from tallystick.web.access import form_token_for
 
         return form_token_for(self.user(user), address)
 

@@ -11,7 +11,7 @@ from typing import Any
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import IngestionError
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import ScriptedSpark
@@ -97,7 +97,7 @@ def run(dag: Any, *, step: timedelta = timedelta(hours=1), **conf: Any) -> Run:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from tallystick.orchestration.dry_run import SHOWN
+    from tallystick.orchestration.run_context import SHOWN
 
     logical_date = datetime(2026, 11, 1, tzinfo=UTC) + next(_clock) * step
     done = dag.test(logical_date=logical_date, run_conf=conf or None)

@@ -33,7 +33,7 @@ def a_batch(number: int, *ranges: tuple[int, int, int], ordinal: int = 1) -> Bat
 
 
 def test_adjacent_ranges_of_a_generation_are_one() -> None:
-    from tallystick.orchestration.announcement import landed_extra
+    from tallystick.orchestration.ingest import landed_extra
 
     extra = landed_extra(
         [
@@ -55,7 +55,7 @@ def test_adjacent_ranges_of_a_generation_are_one() -> None:
 
 
 def test_ten_thousand_partitions_stay_below_ten_kilobytes() -> None:
-    from tallystick.orchestration.announcement import landed_extra
+    from tallystick.orchestration.ingest import landed_extra
 
     wide = a_batch(1, *((partition, 10**15, 10**15 + 7) for partition in range(10_000)))
     extra = landed_extra([wide])
@@ -65,6 +65,6 @@ def test_ten_thousand_partitions_stay_below_ten_kilobytes() -> None:
 
 
 def test_the_asset_is_named_after_the_feed() -> None:
-    from tallystick.orchestration.announcement import asset_of
+    from tallystick.orchestration.ingest import asset_of
 
     assert asset_of("web_orders-2").name == "tallystick://web_orders-2"

@@ -28,8 +28,8 @@ def told(
     """
     from airflow.sdk.exceptions import AirflowSkipException
 
-    from tallystick.orchestration import ingest_tasks
-    from tallystick.orchestration.announcement import asset_of
+    from tallystick.orchestration import ingest
+    from tallystick.orchestration.ingest import asset_of
 
     def committed_batch(batch_id: str) -> Any:
         for plan, state in states.items():
@@ -41,10 +41,10 @@ def told(
         return own if (feed, owner) == ("orders", "ingest_orders/third") else []
 
     def xcom_pull(*, task_ids: str) -> object:
-        return {ingest_tasks.PLAN_TASK: planned}[task_ids]
+        return {ingest.PLAN_TASK: planned}[task_ids]
 
     ledger: Any = SimpleNamespace(committed_batch=committed_batch, published_by=published_by)
-    monkeypatch.setattr(ingest_tasks, "open_ledger", lambda: nullcontext(ledger))
+    monkeypatch.setattr(ingest, "open_ledger", lambda: nullcontext(ledger))
     feed: Any = SimpleNamespace(name="orders")
     event = SimpleNamespace(extra=None)
     context: Any = {
@@ -52,7 +52,7 @@ def told(
         "outlet_events": {asset_of("orders"): event},
     }
     try:
-        ingest_tasks.announce(feed, context)
+        ingest.announce_batches(feed, context)
     except AirflowSkipException:
         return []
     return [each["partition"] for each in event.extra["ranges"]]

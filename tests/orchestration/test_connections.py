@@ -10,7 +10,7 @@ import pytest
 
 from tallystick.errors import ConnectionMissing
 from tallystick.ports.progress import Progress
-from tallystick.report import plain_progress
+from tallystick.report import progress_line
 from tests.support.story import a_feed
 
 CONNECTIONS = {
@@ -89,8 +89,8 @@ def test_the_log_of_a_task_that_takes_long_says_how_far_it_is(
             if "feed orders: land, 3 of 8 files, " in record.getMessage():
                 was_said.set()
 
-    monkeypatch.setattr(plain_progress, "FIRST_SECONDS", 0.01)
-    monkeypatch.setattr(plain_progress.log, "handlers", [Waiting()])
+    monkeypatch.setattr(progress_line, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(progress_line.log, "handlers", [Waiting()])
     for name, text in CONNECTIONS.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", text)
 

@@ -24,7 +24,7 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     It says a word now and then, as Spark does: a signal that comes in the instant before a read
     begins is noticed when the read ends.
     """
-    from tallystick.orchestration.land_operator import LandOperator
+    from tallystick.orchestration.batch_tasks import LandOperator
 
     for name, found in CONNECTIONS.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", found)

@@ -98,7 +98,7 @@ def test_nothing_but_the_providers_own_call_imports_it() -> None:
     ]
     assert importing == ["plugins/tallystick/orchestration/lineage.py"]
     code = (
-        "import sys; from tallystick.orchestration import factory, land_operator, batch_tasks;"
+        "import sys; from tallystick.orchestration import factory, batch_tasks;"
         "print('tallystick.orchestration.lineage' in sys.modules)"
     )
     assert said_by_new_python(code) == "False"

@@ -113,7 +113,7 @@ def test_findings_are_counted_and_not_read(
     def never(ledger: object, feed: str) -> None:
         raise LedgerUnavailable("too many to read")
 
-    monkeypatch.setattr("tallystick.ledger.postgres.PostgresLedger.findings", never)
+    monkeypatch.setattr("tallystick.ledger.ledger.Ledger.findings", never)
     assert client(story.dsn).get("/metrics", headers=OPEN).status_code == 200
 
 
@@ -142,11 +142,11 @@ def test_the_token_is_the_password_of_a_connection(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_token_that_is_changed_counts_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tallystick.web import metrics_route
+    from tallystick.web import metrics
 
     asked, now = iter(["first " * 4, "second " * 4]), [0.0]
-    monkeypatch.setattr(metrics_route.time, "monotonic", lambda: now[0])
-    token = metrics_route.MetricsToken(lambda: next(asked))
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    token = metrics.MetricsToken(lambda: next(asked))
     now[0] = 100.0
     assert [token.current(), token.current()] == ["first " * 4] * 2
     now[0] = 161.0

@@ -27,7 +27,6 @@ EXAMPLES = {
     "/api/feeds/{feed}/partitions": "/api/feeds/orders/partitions",
     "/api/feeds/{feed}/batches": "/api/feeds/orders/batches",
     "/api/feeds/{feed}/findings": "/api/feeds/orders/findings",
-    "/api/feeds/{feed}/coverage": "/api/feeds/orders/coverage",
     "/api/feeds/{feed}/changes": "/api/feeds/orders/changes?earlier=1&later=1",
     "/api/feeds/{feed}/reports": "/api/feeds/orders/reports",
     "/api/feeds/{feed}/reports/{number}": "/api/feeds/orders/reports/1",
@@ -260,7 +259,7 @@ def test_a_form_without_its_token_changes_nothing(
                 token = place.form_token("uma", address)
         case "too old":
             token = place.form_token("uma", address)
-            monkeypatch.setattr("tallystick.web.form_token.GOOD_SECONDS", -1)
+            monkeypatch.setattr("tallystick.web.access.GOOD_SECONDS", -1)
     form = sent if token is None else sent | {"form_token": token}
     answer = place.client("uma", by_cookie=True).post(address, data=form, headers=OWN)
     assert answer.status_code == 403

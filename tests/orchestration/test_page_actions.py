@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from tallystick.domain.rules.waivers import WaiverWish
-from tallystick.orchestration.dry_run import SHOWN
+from tallystick.orchestration.run_context import SHOWN
 from tests.orchestration.page_place import PagePlace
 from tests.support.busy import BUSY_SECONDS
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
@@ -142,7 +142,7 @@ def test_a_repair_names_the_open_findings_of_the_same_trouble(
     )
     accept(story.ledger, 3)
     found = place.client("uma").get("/api/findings/1").json()
-    assert found["finding_numbers"] == [1, 2, 3]
+    assert found["finding_ids"] == [1, 2, 3]
     send(place, "uma", "/findings/1/repair", evidence=digest(story), dry_run="true")
     named = {"findings": "1, 2", "evidence": f"{digest(story)}, {digest(story, 2)}"}
     assert only_run().conf == named | {"dry_run": True}

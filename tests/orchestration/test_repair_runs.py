@@ -61,7 +61,7 @@ def test_a_repair_lands_again_what_is_missing(stage: Stage, dags: Any) -> None:
     assert run(dags["reconcile_orders"]).state == "success"
     assert found.shown == []
     nothing = run(dags["repair_orders"], dry_run=True, findings=stage.named)
-    assert "there is nothing to mend" in nothing.shown[0]["lines"][0]["text"]
+    assert "There is nothing to mend" in nothing.shown[0]["lines"][0]["text"]
     again = run(dags["repair_orders"], dry_run=False, findings=stage.named)
     assert again.state == "success"
     assert again.tasks["settle"] == "success"

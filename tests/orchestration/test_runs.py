@@ -86,7 +86,7 @@ def test_a_dry_run_changes_nothing_and_skips_all_the_rest(stage: Stage, dags: An
     assert found.tasks == {"finish": "success", "plan": "success"} | LEFT_OUT | skipped
     [shown] = found.shown
     told = [each["text"] for each in shown["lines"]]
-    assert "30 offsets are due; 3 batches would be planned" in told[0]
+    assert "30 offsets are due; 30 offsets in 3 new batches" in told[0]
     assert "puts current records under the old window" in told[1]
     assert ["orders-" + each.split("orders-")[1] for each in told[2:]] == [
         f"orders-{number} [0, 10)" for number in range(3)

@@ -12,7 +12,7 @@ from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading, stored_reports
 from tallystick.web.answers import AskedRunPart
-from tallystick.web.partition_list import Search, partitions_of
+from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import (
     FEED,
@@ -142,25 +142,9 @@ def test_a_run_that_reports_is_told_with_its_report(story: LedgerStory) -> None:
 
     assert found.report
     assert (found.report.number, found.report.verdict) == (number, Verdict.PROVEN_LOSS)
-    assert found.complete_up_to == document.complete_up_to
+    assert found.report.complete_up_to == document.complete_up_to
     assert [each.closed_by for each in found.findings] == ["It is over."]
-    assert (nothing.planned_at, nothing.report, nothing.batches) == (None, None, [])
-
-
-def test_coverage_is_that_of_a_stored_report(story: LedgerStory) -> None:
-    story.open({0: (0, 40)})
-    assert stored_reports.coverage_of(story.ledger, FEED, None) is None
-    document = a_document(partitions=3, columns=4)
-    number = story.ledger.store_report(document)
-
-    found = stored_reports.coverage_of(story.ledger, FEED, None)
-
-    assert found == stored_reports.coverage_of(story.ledger, FEED, number)
-    assert found
-    assert [each["verdicts"] for each in found.coverage["blocks"]] == [
-        [one.value for one in each.verdicts] for each in document.coverage.blocks
-    ]
-    assert stored_reports.coverage_of(story.ledger, FEED, 99) is None
+    assert (nothing.planned_at, nothing.report, nothing.batches) == (None, None, ())
 
 
 def test_one_cause_of_many_findings_is_one_trouble(story: LedgerStory) -> None:
@@ -175,7 +159,7 @@ def test_one_cause_of_many_findings_is_one_trouble(story: LedgerStory) -> None:
     assert (page.total, page.troubles) == (5, 2)
     one = reading.finding_of_number(story.ledger, 3, "grace")
     assert one is not None
-    assert one.finding_numbers == [1, 2, 3, 4]
+    assert one.finding_ids == [1, 2, 3, 4]
 
     accept(story.ledger, 5)
     feed = reading.feed_of_name(story.ledger, FEED, LATER)
@@ -372,7 +356,7 @@ def test_what_ended_while_a_repair_of_all_ran_is_told_with_it(story: LedgerStory
             queued_at=began,
             ended_at=until,
             plan=None,
-        ).model_copy(update=changed)
+        ).but(**changed)
         return [each.number for each in reading.findings_asked_of(story.ledger, FEED, asked)]
 
     assert told(ended) == [2, 3]

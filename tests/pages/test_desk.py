@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from tallystick.errors import ConnectionMissing, LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.web.desk import READER_SECONDS, LedgerDesk, LedgerThreads, patience_of
 from tests.support.busy import BUSY_SECONDS
 from tests.support.ledger_story import LedgerStory
@@ -41,7 +40,7 @@ def heads(ledger: Ledger) -> int:
 
 
 def nobody() -> Ledger:
-    return PostgresLedger("host=nowhere")
+    return Ledger("host=nowhere")
 
 
 def test_a_statement_is_given_up_before_the_reader_is() -> None:
@@ -52,7 +51,7 @@ def test_a_statement_is_given_up_before_the_reader_is() -> None:
 def test_a_ledger_that_is_locked_is_told_and_asked_again(story: LedgerStory) -> None:
     story.open({0: (0, 9)})
     patience = [BUSY, PATIENCE]
-    threads = LedgerThreads(lambda: PostgresLedger(story.dsn, patience.pop()), BUSY_SECONDS)
+    threads = LedgerThreads(lambda: Ledger(story.dsn, patience.pop()), BUSY_SECONDS)
     with story.raw() as hand, hand.transaction():
         hand.execute("LOCK TABLE feed")
         refused(threads, heads, by_the_reader=False)
@@ -68,14 +67,14 @@ def test_a_server_that_never_answers_is_told(
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         address = f"postgresql://a:b@127.0.0.1:{mute.getsockname()[1]}/c"
-        threads = LedgerThreads(lambda: PostgresLedger(address, ledgers), readers)
+        threads = LedgerThreads(lambda: Ledger(address, ledgers), readers)
         refused(threads, heads, by_the_reader=by_the_reader)
 
 
 def test_no_server_at_all_is_told() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as gone:
         address = f"postgresql://a:b@127.0.0.1:{gone.getsockname()[1]}/c"
-    threads = LedgerThreads(lambda: PostgresLedger(address, PATIENCE), BUSY_SECONDS)
+    threads = LedgerThreads(lambda: Ledger(address, PATIENCE), BUSY_SECONDS)
     refused(threads, heads, by_the_reader=False)
 
 
@@ -103,7 +102,7 @@ def test_a_connection_that_was_missing_is_looked_up_again(story: LedgerStory) ->
     def opened() -> Ledger:
         if tries:
             raise tries.pop()  # type: ignore[misc]
-        return PostgresLedger(story.dsn, BUSY)
+        return Ledger(story.dsn, BUSY)
 
     threads = LedgerThreads(opened, BUSY_SECONDS)
     with pytest.raises(ConnectionMissing):
@@ -142,7 +141,7 @@ def test_a_question_that_nobody_waits_for_asks_nothing_more(story: LedgerStory) 
         while len(asked) < 5:
             asked.append(heads(ledger))
 
-    threads = LedgerThreads(lambda: PostgresLedger(story.dsn, BUSY))
+    threads = LedgerThreads(lambda: Ledger(story.dsn, BUSY))
     refused(threads, question, by_the_reader=True)
     threads.reader_seconds = BUSY_SECONDS
     held.set()

@@ -16,10 +16,9 @@ from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
 from tallystick.web import reading, stored_reports
-from tallystick.web.acts import Acts
 from tallystick.web.answers import AskedRunPart, DryRunLine, DryRunPart, RepairsAnswer
-from tallystick.web.partition_list import Search, partitions_of
-from tallystick.web.rendering import ASSETS, asset_text, rendered
+from tallystick.web.pages import ASSETS, Acts, asset_text, rendered
+from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, finding_of, snapshot_of
 from tests.support.looks import record_look
@@ -79,13 +78,13 @@ def pages(story: LedgerStory) -> dict[str, str]:
         queued_at=NOON,
         ended_at=NOON,
         plan=DryRunPart(
-            lines=[DryRunLine(text=BAD, is_warning=True)], left_out=2, evidence=[read.digest]
+            lines=(DryRunLine(text=BAD, is_warning=True),), left_out=2, evidence=(read.digest,)
         ),
     )
     repairs = RepairsAnswer(feed=FEED, dag_id=BAD, is_paused=True, runs=[asked])
     acts = Acts("grace", True, repairs, lambda address: f"token of {address}")
-    of_run = reading.run_of(ledger, FEED, Owner(BAD)).model_copy(
-        update={"asked": asked, "asked_findings": reading.findings_asked_of(ledger, FEED, asked)}
+    of_run = reading.run_of(ledger, FEED, Owner(BAD)).but(
+        asked=asked, asked_findings=reading.findings_asked_of(ledger, FEED, asked)
     )
     feed = reading.feed_of_name(ledger, FEED, NOON)
     values: dict[str, tuple[str, dict[str, Any]]] = {

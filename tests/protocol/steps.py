@@ -172,11 +172,14 @@ def _landing(state: State, who: str, worker: Process, go: Go, rules: Rules) -> I
 
 
 def _verification_begins(state: State, who: str, attempt: int, go: Go, rules: Rules) -> Step:
-    """The first question of a verification: has this very attempt committed before?"""
+    """The first question of a verification: has this very attempt committed before?
+
+    The ledger renews the lease with its answer; here others may come between.
+    """
     if attempt in state.committed:
         after = go(_first_of_publishing(rules), attempt=attempt)
-        return Step(who, "outcome_of", "ALREADY_COMMITTED", after)
-    return Step(who, "outcome_of", "None", go(At.RENEW_LEASE, attempt=attempt))
+        return Step(who, "take_up", "ALREADY_COMMITTED", after)
+    return Step(who, "take_up", "None", go(At.RENEW_LEASE, attempt=attempt))
 
 
 def _verifying(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
@@ -235,7 +238,7 @@ def _committing(state: State, who: str, worker: Process, go: Go, rules: Rules) -
     elif worker.at is At.DOUBT:
         is_done = attempt in state.committed
         outcome = "ALREADY_COMMITTED" if is_done else "None"
-        yield Step(who, "outcome_of", outcome, go(following if is_done else At.DISCARD))
+        yield Step(who, "take_up", outcome, go(following if is_done else At.DISCARD))
     elif worker.at is At.DISCARD:
         gone = state.staged(attempt, Staging.ABSENT)
         yield Step(who, "delete", "staging deleted", go(At.IDLE, staging=gone))
@@ -368,7 +371,7 @@ def _sweeper_steps(state: State, rules: Rules) -> Iterator[Step]:
         has_committed = sweeper.attempt in state.committed
         is_ours_to_keep = has_committed and state.batch is not BatchState.PUBLISHED
         outcome = "ALREADY_COMMITTED" if has_committed else "None"
-        yield Step("sweeper", "outcome_of", outcome, idle if is_ours_to_keep else deleting)
+        yield Step("sweeper", "dead_attempts", outcome, idle if is_ours_to_keep else deleting)
     elif sweeper.at is At.LEARN_DEATH:
         is_dead = _is_dead(state, sweeper.attempt)
         yield Step("sweeper", "dead_attempts", str(is_dead), deleting if is_dead else idle)
@@ -384,7 +387,7 @@ def _sweeper_begins(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
     if not rules.asks_after_death:
         if attempt not in state.committed:
             asked = state._replace(sweeper=Process(At.LEARN_DEATH, attempt))
-            yield Step("sweeper", "outcome_of", "None", asked)
+            yield Step("sweeper", "dead_attempts", "None", asked)
     elif _is_dead(state, attempt) or not rules.waits_for_dead_token:
         following = At.OUTCOME_OF if rules.asks_for_commit else At.DELETE
         chosen = state._replace(sweeper=Process(following, attempt))

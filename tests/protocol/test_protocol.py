@@ -12,10 +12,10 @@ import pytest
 
 from tallystick import errors
 from tallystick.domain.batches.states import TRANSITIONS, BatchState, CommitAnswer
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.planning import PlanningSession
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.file_store import FileStore
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.planning import PlanningSession
 from tallystick.ports.spark_runner import SparkRunner
 from tests.protocol.exploration import Exploration, explored, stuck, unsettled
 from tests.protocol.model import Log, Look, Rules, is_at_rest, is_settled

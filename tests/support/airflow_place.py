@@ -17,8 +17,8 @@ from sandbox import Sandbox
 from sandbox.airflow_rest import ENDED, AirflowRest, Task
 from tallystick.domain.batches.paths import SCRUB_NAME, STAGING_NAME
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.batches import BatchRecord
+from tallystick.ledger.batches import BatchRecord
+from tallystick.ledger.ledger import Ledger
 from tests.support.kafka_records import Record, records_in
 from tests.support.landed_files import names_below, names_in, rows_in
 
@@ -143,12 +143,12 @@ class AirflowPlace:
 
     def batches(self, feed: str) -> list[BatchRecord]:
         """The feed's batches in the ledger."""
-        with contextlib.closing(PostgresLedger(self.env["LEDGER_DSN"])) as ledger:
+        with contextlib.closing(Ledger(self.env["LEDGER_DSN"])) as ledger:
             return list(ledger.batches(FeedName(feed)))
 
     def open_findings(self, feed: str) -> str:
         """The numbers of the feed's findings, as a repair's form has them."""
-        with contextlib.closing(PostgresLedger(self.env["LEDGER_DSN"])) as ledger:
+        with contextlib.closing(Ledger(self.env["LEDGER_DSN"])) as ledger:
             return ", ".join(str(each.finding_id) for each in ledger.findings(FeedName(feed)))
 
     def rows(self, feed: str) -> list[Record]:

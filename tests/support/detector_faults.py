@@ -12,7 +12,7 @@ from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import Owner
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.n4_failing_batch import FAILING_AFTER
+from tallystick.domain.rules.n3_unfinished_batch import FAILING_AFTER
 from tallystick.domain.window import Window
 from tallystick.errors import VerificationFailed
 from tallystick.sources.broker_view import KafkaBrokerView
@@ -102,7 +102,7 @@ class Faulty:
         scene.inject(way, "N2", UNKNOWN, self.HUNG, 3, 12)
         add_partitions(servers, way.topic, self.ADDED + 1)
         produce(servers, way.topic, messages(3), partition=self.ADDED)
-        scene.inject(way, "N1", UNKNOWN, self.ADDED, 0, 3)
+        scene.inject(way, "N1 unread partition", UNKNOWN, self.ADDED, 0, 3)
         self._inject_into_storage()
 
     def _inject_into_storage(self) -> None:
@@ -127,7 +127,7 @@ class Faulty:
             directory = files[self.COPIED].rsplit("/", 1)[0]
             copy = f"{directory}/copy.parquet"
             services.store.write(copy, services.store.read(files[self.COPIED]))
-            scene.inject(way, "A9", SUSPECTED, subject=copy)
+            scene.inject(way, "A9 stray file", SUSPECTED, subject=copy)
             scene.inject(way, "B2", DUP, self.COPIED, 0, 8, subject=copy)
 
 
@@ -208,7 +208,7 @@ def short(scene: Scene) -> Way:
         assert isinstance(error, VerificationFailed)
         scene.heard(way, report.findings)
     scene.inject(way, "A7", UNKNOWN, 0, 6, 10)
-    scene.inject(way, "N4", UNKNOWN, 0, 0, 10, subject=error.args[0])
+    scene.inject(way, "N3 failing", UNKNOWN, 0, 0, 10, subject=error.args[0])
     return way
 
 
@@ -234,7 +234,7 @@ def ledger_behind(scene: Scene) -> Way:
     scene.landed(way)
     with way.services() as services:
         *_, newest = placed(services)
-    scene.inject(way, "A10", UNKNOWN, subject=newest.directory)
+    scene.inject(way, "A10 unknown batch", UNKNOWN, subject=newest.directory)
     way.environ = {**way.environ, "LEDGER_DSN": scene.ledgers.dsn(backup)}
     return way
 
@@ -267,9 +267,9 @@ def written_past_the_schema(scene: Scene) -> Way:
         f" WHERE {first} AND state = 'released'",
         f"UPDATE generation SET frontier = 10 WHERE {second}",
     )
-    scene.inject(way, "B1", DUP, 0, 0, 10)
+    scene.inject(way, "A6 overlap", DUP, 0, 0, 10)
     scene.inject(way, "B2", DUP, 0, 0, 10)
-    scene.inject(way, "A6", LOSS, 1, 6, 10)
+    scene.inject(way, "A6 offsets skipped", LOSS, 1, 6, 10)
     return way
 
 
@@ -284,7 +284,7 @@ def left_behind(scene: Scene) -> Way:
         "UPDATE batch SET planned_at = planned_at - interval '62 minutes',"
         " lease_until = lease_until - interval '62 minutes'",
     )
-    scene.inject(way, "N3", UNKNOWN, subject=batch.batch_id)
+    scene.inject(way, "N3 left behind", UNKNOWN, subject=batch.batch_id)
     return way
 
 
@@ -303,7 +303,22 @@ def without_runs(scene: Scene) -> Way:
             for table, column in tables.items()
         ),
     )
-    scene.inject(way, "N5", UNKNOWN, 0, 5, 9)
+    scene.inject(way, "N1 no run", UNKNOWN, 0, 5, 9)
+    return way
+
+
+def without_reconciles(scene: Scene) -> Way:
+    """Runs come, and nobody has listed the files for three days."""
+    way = scene.way("unlisted")
+    produce(scene.servers, way.topic, messages(5))
+    scene.landed(way)
+    scene.by_hand(
+        way,
+        "ALTER TABLE broker_snapshot DISABLE TRIGGER USER",
+        "UPDATE broker_snapshot SET taken_at = taken_at - interval '3 days'",
+    )
+    scene.landed(way)
+    scene.inject(way, "N1 no reconcile", UNKNOWN)
     return way
 
 
@@ -315,7 +330,7 @@ def without_manifest(scene: Scene) -> Way:
     with way.services() as services:
         [file] = placed(services)
         services.store.delete(f"{file.directory}/{MANIFEST_NAME}")
-    scene.inject(way, "N3", UNKNOWN, subject=f"{file.directory}/{MANIFEST_NAME}")
+    scene.inject(way, "N3 manifest lost", UNKNOWN, subject=f"{file.directory}/{MANIFEST_NAME}")
     return way
 
 
@@ -398,8 +413,8 @@ class Cut:
             self._wait_until_led_by(topic, 3, third.address)
         produce(third.address, self.regrown.topic, messages(80, of="c"))
         second.start()
-        scene.inject(self.visible, "A3", LOSS, 0, 100, 150)
-        scene.inject(self.regrown, "A4", LOSS, 0, 100, 150)
+        scene.inject(self.visible, "A3 truncated", LOSS, 0, 100, 150)
+        scene.inject(self.regrown, "A3 overwritten", LOSS, 0, 100, 150)
 
     def _wait_until_led_by(
         self, topic: str, leader: int, through: str, *, alone: bool = False

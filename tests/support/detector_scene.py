@@ -13,7 +13,9 @@ import psycopg
 
 from sandbox.services.kafka import KafkaCluster
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.registry import RULES
+from tallystick.domain.rules.rule import Rule
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -34,6 +36,7 @@ class Told:
 
     feed: str
     code: str
+    """With its name, where the code has several."""
     verdict: Verdict
     partition: int | None = None
     from_offset: int | None = None
@@ -44,7 +47,7 @@ class Told:
     def of(cls, finding: Finding) -> Told:
         return cls(
             finding.feed,
-            finding.code.value,
+            said_by(finding.rule, finding.name),
             finding.verdict,
             finding.partition,
             finding.from_offset,
@@ -55,7 +58,12 @@ class Told:
     def __str__(self) -> str:
         place = self.feed if self.partition is None else f"{self.feed}-{self.partition}"
         interval = "" if self.from_offset is None else f" [{self.from_offset}, {self.until_offset})"
-        return f"{self.code:3} {self.verdict.value:11} {place}{interval} {self.subject}".rstrip()
+        return f"{self.code} {self.verdict.value:11} {place}{interval} {self.subject}".rstrip()
+
+
+def said_by(rule: Rule, name: str) -> str:
+    """The rule's code, with the name of its finding where it has several."""
+    return f"{rule.code.value} {name}" if rule.names else rule.code.value
 
 
 class LateClock:
@@ -218,12 +226,12 @@ def confusion(injected: Iterable[Told], found: Iterable[Told]) -> Counter[tuple[
 
 def drawn(counts: Counter[tuple[str, str]]) -> str:
     """The matrix as text: injected down, found across."""
-    order = [each.value for each in FindingCode] + [NOTHING]
+    order = [said_by(rule, name) for rule in RULES for name in rule.names or [""]] + [NOTHING]
     rows = [each for each in order if any(injected == each for injected, _ in counts)]
     columns = [each for each in order if any(found == each for _, found in counts)]
-    wide = max(len(each) for each in order) + 1
-    lines = ["injected | found " + "".join(f"{each:>{wide}}" for each in columns)]
+    wide = max(len(each) for each in rows)
+    lines = [f"{'injected | found':<{wide}}  " + "  ".join(columns)]
     for row in rows:
-        cells = "".join(f"{counts[row, each] or '.':>{wide}}" for each in columns)
-        lines.append(f"{row:>8} |       {cells}")
+        cells = "  ".join(f"{counts[row, each] or '.':>{len(each)}}" for each in columns)
+        lines.append(f"{row:<{wide}}  {cells}")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ EFFECTS = frozenset(
     {
         "begin_attempt",
         "renew_lease",
+        "take_up",
         "record_application",
         "record_failure",
         "record_verified",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import psycopg
 
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 
 # Folded or not, the offsets and the counts are the same.
 _RANGES = """
@@ -34,7 +34,7 @@ def account_of(
     Left out is what a ledger gives out itself, generation ids and tokens, and what no manifest can
     hold.
     """
-    ledger = PostgresLedger(story.dsn)
+    ledger = Ledger(story.dsn)
     name = FeedName(feed)
     try:
         with psycopg.connect(story.dsn) as connection:

@@ -26,7 +26,7 @@ from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tests.support.ledger_server import OWNER_ROLE
 
 FEED = FeedName("orders")
@@ -73,7 +73,7 @@ def opened(
 
 _CODES = {
     Verdict.SUSPECTED: FindingCode.LOSS_NEAR,
-    Verdict.PROVEN_DUP: FindingCode.LEDGER_OVERLAP,
+    Verdict.PROVEN_DUP: FindingCode.ABORTED_LANDED,
 }
 
 
@@ -109,10 +109,10 @@ class LedgerStory:
 
     dsn: str
     feed: FeedName = FEED
-    ledger: PostgresLedger = field(init=False)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = PostgresLedger(self.dsn)
+        self.ledger = Ledger(self.dsn)
 
     def another(self) -> LedgerStory:
         """The same ledger through another connection: another process, as far as it can tell."""

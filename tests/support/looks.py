@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 
 
 def record_look(

@@ -59,7 +59,7 @@ FACTS = RepairFacts(
 NAMED: Mapping[str, Any] = {"is_operators_word": True}
 
 
-def found(code: FindingCode, **evidence: object) -> Finding:
+def found(code: FindingCode, name: str = "", **evidence: object) -> Finding:
     """A finding about partition 0, or about what its evidence names."""
     rule = RULE_OF[code]
     return Finding(
@@ -73,6 +73,8 @@ def found(code: FindingCode, **evidence: object) -> Finding:
         cause="It is so.",
         next_step="Do as the runbook says.",
         evidence=evidence,
+        name=name or next(iter(rule.names), ""),
+        subject=str(evidence.get("path", "")),
     )
 
 
@@ -119,11 +121,13 @@ DIFFERS = of_file(FindingCode.ROWS_DIFFER, SECOND)
 SILENT = of_file(FindingCode.COULD_NOT_TELL)
 PATH = f"{ROOT}/orders/dt=2026-11-01/copy.parquet"
 STRAY = found(FindingCode.STRAY_FILE, path=PATH)
-BARE = found(FindingCode.LEDGER_BEHIND, path=PATH, is_bare=True)
-MANIFEST_GONE = found(FindingCode.UNFINISHED_BATCH, batch=BATCH, manifest="/data/_tally.json")
+BARE = found(FindingCode.LEDGER_BEHIND, "no manifest", path=PATH)
+MANIFEST_GONE = replace(
+    found(FindingCode.UNFINISHED_BATCH, "manifest lost", batch=BATCH), subject="/data/_tally.json"
+)
 NOT_FINISHED = found(FindingCode.UNFINISHED_BATCH, batch=BATCH)
 NOT_READ = replace(found(FindingCode.UNREADABLE_RECORD), from_offset=12, until_offset=13)
-CUT = found(FindingCode.OVERWRITTEN)
+CUT = found(FindingCode.LOG_CUT)
 BESIDE = found(FindingCode.LANDED_TWICE, path=PATH)
 OF_ROWS = replace(found(FindingCode.LANDED_TWICE), from_offset=3, until_offset=4)
 

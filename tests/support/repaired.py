@@ -9,7 +9,7 @@ from tallystick.domain.batches.batch import BatchPlan, CommittedFile, PlannedRan
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.ports.batches import FileRecord
+from tallystick.ledger.batches import FileRecord
 from tallystick.workflows.landing.run import carry_out
 from tallystick.workflows.services import Services
 

@@ -1,6 +1,6 @@
-"""The tables of rules and of endings in the runbook, as the code says them.
+"""The tables of rules and of endings in docs/reports.md, as the code says them.
 
-`python -m tests.support.rule_tables` writes them between their marks in `docs/runbook.md`.
+`python -m tests.support.rule_tables` writes them between their marks in `docs/reports.md`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending, Rule, SubjectKind
 from tests.support.repository import DOCS
 
-RUNBOOK: Final = DOCS / "runbook.md"
+REPORTS: Final = DOCS / "reports.md"
 _HEAD: Final = (
     "| code | name | class | compares | level | verdict | not when |\n" + "|---" * 7 + "|"
 )
@@ -36,7 +36,7 @@ def _rules() -> str:
 def _row(rule: Rule) -> tuple[str, ...]:
     return (
         rule.code.value,
-        rule.name,
+        ": ".join(filter(None, [rule.name, ", ".join(rule.names)])),
         rule.kind.value,
         rule.compares,
         ", ".join(rule.levels),
@@ -64,4 +64,4 @@ def _told(where: Level | SubjectKind) -> str:
 
 
 if __name__ == "__main__":
-    RUNBOOK.write_text(with_tables(RUNBOOK.read_text()))
+    REPORTS.write_text(with_tables(REPORTS.read_text()))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.verdicts import FindingState
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.services import Services
@@ -83,13 +83,13 @@ class Story:
         store: Any = Counted(LocalFileStore(self.directory), countdown)
         return Services(
             feed=a_feed(**plan),
-            ledger=Counted(PostgresLedger(self.dsn), countdown),  # type: ignore[arg-type]
+            ledger=Counted(Ledger(self.dsn), countdown),  # type: ignore[arg-type]
             broker=self.broker,
             store=store,
             spark=Counted(ScriptedSpark(self.broker, store), countdown),  # type: ignore[arg-type]
             clock=FixedClock(),
             new_id=lambda: token_hex(8),
-            second_ledger=lambda: PostgresLedger(self.dsn),
+            second_ledger=lambda: Ledger(self.dsn),
             kafka_options={"kafka.bootstrap.servers": "scripted"},
             second_reader=ScriptedReader(self.broker),
             lease=lease,
@@ -97,7 +97,7 @@ class Story:
 
     def named(self) -> list[int]:
         """The numbers of all open findings: who repairs by them has looked for what is missing."""
-        standing = PostgresLedger(self.dsn).findings(FEED)
+        standing = Ledger(self.dsn).findings(FEED)
         return [each.finding_id for each in standing if each.state is FindingState.OPEN]
 
     def published_offsets(self) -> dict[int, list[int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tallystick.domain.rules.waivers import Waiver
-from tallystick.ports.findings import FindingsRecord
+from tallystick.ledger.ledger import Ledger
 
 YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)
 
 
-def accept(ledger: FindingsRecord, number: int, until: datetime = YEARS_LATER) -> None:
+def accept(ledger: Ledger, number: int, until: datetime = YEARS_LATER) -> None:
     """The finding is waived as it stands now."""
     read = ledger.finding(number)
     assert read is not None

@@ -37,7 +37,7 @@ def test_a_log_that_is_put_back_between_plan_and_landing_is_noticed(
     scene.tells(error, "at land", f"{scene.topic}-0 [10, 30)", "the log was cut", "at 15")
 
     report = scene.land()
-    [found] = [each for each in report.findings if each.code is FindingCode.TRUNCATED]
+    [found] = [each for each in report.findings if each.code is FindingCode.LOG_CUT]
     assert (found.from_offset, found.until_offset) == (15, 30)
     assert scene.reconciled().verdict is Verdict.PROVEN_LOSS
     assert len(scene.rows()) == 10, "of the new log nothing is landed before a person says so"

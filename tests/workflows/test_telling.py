@@ -14,7 +14,7 @@ import pytest
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.news import News
 from tallystick.domain.rules.findings import Finding
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.telling import tell
 from tests.support.ledger_story import finding_of
@@ -51,18 +51,18 @@ class Post:
 
 
 @pytest.fixture
-def place(ledger_dsn: str, tmp_path: Path) -> Iterator[tuple[Story, PostgresLedger, Post]]:
+def place(ledger_dsn: str, tmp_path: Path) -> Iterator[tuple[Story, Ledger, Post]]:
     story = a_landed_story(ledger_dsn, tmp_path, 10)
-    with closing(PostgresLedger(ledger_dsn)) as ledger:
+    with closing(Ledger(ledger_dsn)) as ledger:
         yield story, ledger, Post()
 
 
-Place = tuple[Story, PostgresLedger, Post]
+Place = tuple[Story, Ledger, Post]
 
 
 def _told(place: Place, *recipients: str, feed: Feed | None = None) -> list[str]:
     story, ledger, post = place
-    with closing(PostgresLedger(story.dsn)) as turns:
+    with closing(Ledger(story.dsn)) as turns:
         to = {each: post.to(each) for each in recipients or (ADA,)}
         return [str(each) for each in tell(feed or a_feed(), turns, ledger, to)]
 
@@ -174,7 +174,7 @@ def test_a_window_that_is_late_is_told_when_that_begins_and_when_it_is_over(
     feed = a_feed().model_copy(update={"complete_within": timedelta(hours=2)})
 
     def at(hours: float) -> None:
-        monkeypatch.setattr(PostgresLedger, "clock", lambda _: NOW + timedelta(hours=hours))
+        monkeypatch.setattr(Ledger, "clock", lambda _: NOW + timedelta(hours=hours))
         for _ in range(2):
             _told(place, feed=feed)
 

@@ -36,7 +36,7 @@ _COMMANDS: Final = {
     "land": ("run", "land"),
     "batches": ("records", "batches"),
     "files": ("records", "files"),
-    "reconcile": ("reconcile", "reconcile"),
+    "reconcile": ("report", "reconcile"),
     "report": ("report", "report"),
     "complete": ("report", "complete"),
     "findings": ("findings", "findings"),

@@ -8,18 +8,16 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 
 from tallystick import __version__
-from tallystick.cli.answers import CLEAN, FINDINGS, Answer, deliver
-from tallystick.cli.connections import airflow_kept_quiet, find_connection, has_airflow
-from tallystick.cli.documents import Document, Part
+from tallystick.cli.answers import CLEAN, FINDINGS, Answer, counted, deliver
 from tallystick.cli.options import JsonOption
-from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import counted
+from tallystick.cli.stage import Stage, airflow_kept_quiet, find_connection, has_airflow, stage_of
 from tallystick.errors import FeedFileInvalid, IngestionError, SparkUnavailable
+from tallystick.report.documents import Document, Part
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection
@@ -39,7 +37,7 @@ class CheckPart(Part):
 class DoctorDocument(Document):
     """`doctor`."""
 
-    format: Literal["tallystick-doctor-1"] = "tallystick-doctor-1"
+    format: str = "tallystick-doctor-1"
     checks: Sequence[CheckPart]
 
 
@@ -110,7 +108,7 @@ def _wrong(feed: Feed, check: str, error: IngestionError) -> CheckPart:
 
 
 def _settings_of(stage: Stage, feed: Feed) -> str:
-    """That all could be opened, and what a shared one of Kafka says for others."""
+    """Says that all could be opened, and what a shared one of Kafka says for others."""
     name = feed.source.connection
     unused = KafkaConnection.of(find_connection(stage.environ, name)).unused
     words = f" Of {name} not used: {', '.join(unused)}." if unused else ""
@@ -145,7 +143,7 @@ _QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark":
 
 
 def _airflow(feed: Feed) -> Iterator[CheckPart]:
-    """What the feed's tasks meet in Airflow itself."""
+    """Checks what the feed's tasks need in Airflow itself."""
     name, pool = feed.spark.pool, None
     with airflow_kept_quiet():
         from airflow.configuration import conf

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import typer
 import yaml
 
-from tallystick.cli.answers import CLEAN, WRONG_USE, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import Document, Part
+from tallystick.cli.answers import (
+    CLEAN,
+    WRONG_USE,
+    Answer,
+    Block,
+    Table,
+    WrittenAnswer,
+    counted,
+    deliver,
+)
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, counted
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
 from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
+from tallystick.report.documents import Document, Part
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
@@ -33,18 +41,6 @@ _SECRET: Final = (
 )
 
 app = typer.Typer(no_args_is_help=True, help="What the feed files say.")
-
-
-class ProblemPart(Part):
-    """One problem of a feed file."""
-
-    file: str
-    line: int | None
-    key: str
-    what: str
-    value: str | None
-    accepted: str | None
-    nearest: str | None
 
 
 class FeedPart(Part):
@@ -62,19 +58,19 @@ class FeedPart(Part):
 class FeedListDocument(Document):
     """`feed list`."""
 
-    format: Literal["tallystick-feed-list-1"] = "tallystick-feed-list-1"
+    format: str = "tallystick-feed-list-1"
     folder: str
     feeds: Sequence[FeedPart]
-    problems: Sequence[ProblemPart]
+    problems: Sequence[FeedProblem]
 
 
 class FeedCheckDocument(Document):
     """`feed check`."""
 
-    format: Literal["tallystick-feed-check-1"] = "tallystick-feed-check-1"
+    format: str = "tallystick-feed-check-1"
     folder: str
     feeds: Sequence[str]
-    problems: Sequence[ProblemPart]
+    problems: Sequence[FeedProblem]
     warnings: Sequence[str]
     """What the ledger has otherwise, and that is no problem of the file alone."""
 
@@ -82,7 +78,7 @@ class FeedCheckDocument(Document):
 class FeedShowDocument(Document):
     """`feed show`: the feed's file with every default written out."""
 
-    format: Literal["tallystick-feed-show-1"] = "tallystick-feed-show-1"
+    format: str = "tallystick-feed-show-1"
     file: str
     feed: Mapping[str, Any]
 
@@ -90,7 +86,7 @@ class FeedShowDocument(Document):
 class FeedRetireDocument(Document):
     """`feed retire`: with what the feed has ended."""
 
-    format: Literal["tallystick-feed-retire-1"] = "tallystick-feed-retire-1"
+    format: str = "tallystick-feed-retire-1"
     feed: str
     commits: int
     digest: str | None
@@ -149,7 +145,7 @@ def _listed(stage: Stage) -> Answer:
     document = FeedListDocument(
         folder=shown_path(stage.folder),
         feeds=feeds,
-        problems=[_problem_part(each) for each in found.problems],
+        problems=found.problems,
     )
     rows = [
         [each.feed, each.topic, f"{each.cron} {each.timezone}", each.until, each.root, each.file]
@@ -178,7 +174,7 @@ def _checked(stage: Stage) -> Answer:
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
         feeds=list(found.feeds),
-        problems=[_problem_part(each) for each in found.problems],
+        problems=found.problems,
         warnings=[f"feed {name}: {each.words}" for name, each in told],
     )
     blocks: list[Block] = [str(each) for each in found.problems]
@@ -192,7 +188,7 @@ def _checked(stage: Stage) -> Answer:
 
 
 def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
-    """By feed, what its file says otherwise than the ledger; and why the ledger was not asked.
+    """Returns where feeds' files differ from the ledger; and why the ledger was not asked.
 
     Files are checked where there is no ledger, too: then nothing is said of it.
     """
@@ -248,19 +244,6 @@ def _retired(stage: Stage, name: str, reason: str, by: str) -> Answer:
 
 
 def _secrets(stage: Stage, name: str) -> WrittenAnswer:
-    text = stage.secrets_of(stage.feed(name), stage.environ)
+    text = stage.secrets_file(stage.feed(name))
     note = _SECRET if text else f"Spark needs no file to reach the Kafka of feed {name}."
     return WrittenAnswer(text, notes=[note])
-
-
-def _problem_part(problem: FeedProblem) -> ProblemPart:
-    """One problem of a feed file."""
-    return ProblemPart(
-        file=problem.file,
-        line=problem.line,
-        key=problem.key,
-        what=problem.words,
-        value=problem.value,
-        accepted=problem.accepted,
-        nearest=problem.nearest,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 
@@ -13,21 +13,23 @@ from tallystick.cli.answers import (
     CLEAN,
     FINDINGS,
     Answer,
+    Block,
+    Table,
     deliver,
+    to_second,
 )
-from tallystick.cli.documents import Document, Instant, ShownFinding
 from tallystick.cli.options import FeedArgument, JsonOption, instant_of
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, to_second
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
-from tallystick.domain.report.troubles import same_trouble, spans_of, troubles_of
+from tallystick.domain.report.troubles import spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import LATEST_END, Waiver, is_same_person
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
+from tallystick.report.documents import Document, ExplainDocument, explained
 from tallystick.report.wording import (
     grouped,
     place_text,
@@ -42,29 +44,9 @@ _MOST_SAID: Final = 3
 class FindingsDocument(Document):
     """`findings`."""
 
-    format: Literal["tallystick-findings-1"] = "tallystick-findings-1"
+    format: str = "tallystick-findings-1"
     feed: str
-    findings: Sequence[ShownFinding]
-
-
-class ExplainDocument(Document):
-    """`explain`: a finding with its rule."""
-
-    format: Literal["tallystick-explain-1"] = "tallystick-explain-1"
-    finding: ShownFinding
-    finding_numbers: Sequence[int]
-    """Of the standing findings of the same trouble, its own too while it stands."""
-    compares: str
-    not_when: str
-    remedy: str
-
-
-class WaiveDocument(Document):
-    """`waive`: the finding as it stands now."""
-
-    format: Literal["tallystick-waive-1"] = "tallystick-waive-1"
-    finding: ShownFinding
-    expires_at: Instant
+    findings: Sequence[FindingPart]
 
 
 def findings(
@@ -143,14 +125,7 @@ def _explained(stage: Stage, number: int) -> Answer:
     with stage.ledger() as ledger:
         found = _finding(ledger, number)
         standing = ledger.findings(FeedName(found.finding.feed))
-    rule = found.finding.rule
-    document = ExplainDocument(
-        finding=stored_part(found),
-        finding_numbers=[each.finding_id for each in same_trouble(found, standing)],
-        compares=rule.compares,
-        not_when=rule.not_when,
-        remedy=rule.remedy,
-    )
+    document = explained(found, standing)
     return Answer(document, explain_view(document))
 
 
@@ -162,9 +137,9 @@ def _waived(stage: Stage, waiver: Waiver) -> Answer:
         _finding(ledger, number)
         ledger.waive(waiver)
         found = _finding(ledger, number)
-    document = WaiveDocument(finding=stored_part(found), expires_at=until)
+        standing = ledger.findings(FeedName(found.finding.feed))
     words = f"Finding {number} is waived until {until.isoformat()}, or until its evidence changes."
-    return Answer(document, [words])
+    return Answer(explained(found, standing), [words])
 
 
 def _still_to_come(option: str, value: str) -> datetime:
@@ -225,7 +200,7 @@ def _said_once(texts: Iterable[str]) -> str:
 def explain_view(document: ExplainDocument) -> list[Block]:
     """The finding, its rule, its history, its waiver and its evidence; what to do, if anything."""
     found = document.finding
-    others = [each for each in document.finding_numbers if each != found.number]
+    others = [each for each in document.finding_ids if each != found.number]
     lines: list[Block] = [
         f"Finding {found.number} of feed {found.feed}: {found.code} {found.name}, {found.verdict},"
         f" {found.state}.",

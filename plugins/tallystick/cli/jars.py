@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from tallystick.cli.answers import Answer, deliver
-from tallystick.cli.documents import Document, Part
+from tallystick.cli.answers import Answer, Block, deliver
 from tallystick.cli.options import JsonOption
-from tallystick.cli.text import Block
 from tallystick.errors import ConfigurationError
+from tallystick.report.documents import Document, Part
 from tallystick.spark.connector_download import (
     CONNECTORS,
     DEFAULT,
@@ -33,7 +32,7 @@ class JarPart(Part):
 class JarsDocument(Document):
     """`jars`."""
 
-    format: Literal["tallystick-jars-1"] = "tallystick-jars-1"
+    format: str = "tallystick-jars-1"
     folder: str
     jars: Sequence[JarPart]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +11,26 @@ from typing import Annotated, Literal, TextIO
 
 import typer
 
-from tallystick.cli.answers import CLEAN, FINDINGS, Answer, closed_pipes_ignored, deliver
-from tallystick.cli.documents import Document, Part, ShownFinding, holes_part
+from tallystick.cli.answers import (
+    CLEAN,
+    FINDINGS,
+    Answer,
+    Block,
+    Table,
+    closed_pipes_ignored,
+    counted,
+    deliver,
+    whole_file,
+)
 from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, counted
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.finding_part import finding_part
-from tallystick.errors import ConfigurationError
+from tallystick.domain.rebuilding.plan import LeftOut
+from tallystick.domain.report.finding_part import FindingPart, finding_part
+from tallystick.report.documents import Document, Part, holes_part
 from tallystick.report.wording import grouped
 from tallystick.workflows.rebuilding.rebuild import rebuild as rebuild_ledger
 from tallystick.workflows.rebuilding.rebuild_report import EnteredBatch, RebuildReport
@@ -33,7 +41,7 @@ app = typer.Typer(no_args_is_help=True, help="The ledger: its schema, a rebuild,
 class LedgerStatusDocument(Document):
     """`ledger status`."""
 
-    format: Literal["tallystick-ledger-status-1"] = "tallystick-ledger-status-1"
+    format: str = "tallystick-ledger-status-1"
     ledger: str
     schema_found: int
     schema_needed: int
@@ -41,7 +49,7 @@ class LedgerStatusDocument(Document):
 
 
 class GrantedPart(Part):
-    """What a role may do in the ledger."""
+    """A role has these rights in the ledger."""
 
     role: str
     purpose: Literal["run", "read"]
@@ -52,7 +60,7 @@ class GrantedPart(Part):
 class LedgerMigrateDocument(Document):
     """`ledger migrate`."""
 
-    format: Literal["tallystick-ledger-migrate-1"] = "tallystick-ledger-migrate-1"
+    format: str = "tallystick-ledger-migrate-1"
     ledger: str
     applied: Sequence[str]
     schema_now: int
@@ -62,7 +70,7 @@ class LedgerMigrateDocument(Document):
 class RebuiltBatchPart(Part):
     """A published batch that the ledger did not know."""
 
-    batch: str
+    batch_id: str
     generation: int
     directory: str
     offsets: int
@@ -82,18 +90,10 @@ class OpenedLogPart(Part):
     first_offset: int
 
 
-class LeftOutPart(Part):
-    """A directory that is not entered."""
-
-    directory: str
-    batch: str | None
-    reasons: Sequence[str]
-
-
 class LedgerRebuildDocument(Document):
     """`ledger rebuild`."""
 
-    format: Literal["tallystick-ledger-rebuild-1"] = "tallystick-ledger-rebuild-1"
+    format: str = "tallystick-ledger-rebuild-1"
     feed: str
     topic: str
     is_dry_run: bool
@@ -101,8 +101,8 @@ class LedgerRebuildDocument(Document):
     opened: Sequence[OpenedLogPart]
     abandoned: Sequence[str]
     """Unfinished batches that were in the way."""
-    left_out: Sequence[LeftOutPart]
-    findings: Sequence[ShownFinding]
+    left_out: Sequence[LeftOut]
+    findings: Sequence[FindingPart]
     staged: Sequence[str]
     """Proven attempts that stay in staging: others hold their offsets."""
     not_known: Sequence[str]
@@ -112,7 +112,7 @@ class LedgerRebuildDocument(Document):
 class LedgerExportDocument(Document):
     """`ledger export --out`."""
 
-    format: Literal["tallystick-ledger-export-1"] = "tallystick-ledger-export-1"
+    format: str = "tallystick-ledger-export-1"
     ledger: str
     feed: str | None
     out: str
@@ -290,28 +290,18 @@ def _exported(stage: Stage, name: str | None, out: Path | None) -> Answer:
 
 @contextmanager
 def _lines_to(out: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears under its name only when it is whole."""
+    """Standard output, or the file."""
     if out is None:
         with closed_pipes_ignored():
             yield sys.stdout
             sys.stdout.flush()
         return
-    partial = out.with_name(f"{out.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(out)
-    except OSError as error:
-        accepted = f"a file that can be written ({error.strerror})"
-        raise ConfigurationError("--out", str(out), accepted) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(out) as file:
+        yield file
 
 
 def _rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
-    """What a rebuild did, or would do."""
+    """Makes the document of a rebuild."""
     return LedgerRebuildDocument(
         feed=report.feed,
         topic=report.topic,
@@ -327,20 +317,17 @@ def _rebuild_document(report: RebuildReport) -> LedgerRebuildDocument:
             for each in report.opened
         ],
         abandoned=[each.plan.batch_id for each in report.abandoned],
-        left_out=[
-            LeftOutPart(directory=each.directory, batch=each.batch_id, reasons=each.reasons)
-            for each in report.left_out
-        ],
+        left_out=report.left_out,
         findings=[finding_part(each) for each in report.findings],
-        staged=list(report.staged),
-        not_known=list(report.not_known),
+        staged=report.staged,
+        not_known=report.not_known,
     )
 
 
 def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
     batch = entered.batch
     return RebuiltBatchPart(
-        batch=batch.plan.batch_id,
+        batch_id=batch.plan.batch_id,
         generation=batch.plan.ordinal,
         directory=str(BatchPath.of(batch.plan)),
         offsets=batch.plan.span,
@@ -352,7 +339,7 @@ def _rebuilt_part(entered: EnteredBatch) -> RebuiltBatchPart:
 
 
 def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
-    """What was entered, what could not be entered, and what no manifest can tell."""
+    """Shows what was entered, what could not be, and what no manifest can tell."""
     count, rows = len(document.entered), sum(each.rows for each in document.entered)
     verb = "would be entered" if document.is_dry_run else "entered"
     blocks: list[Block] = [
@@ -362,7 +349,7 @@ def _rebuild_view(document: LedgerRebuildDocument) -> list[Block]:
     if count:
         headers = ("batch", "generation#", "offsets#", "rows#", "files#", "where")
         cells = [
-            [each.batch, str(each.generation), grouped(each.offsets), grouped(each.rows),
+            [each.batch_id, str(each.generation), grouped(each.offsets), grouped(each.rows),
              grouped(each.files), each.directory]
             for each in document.entered
         ]  # fmt: skip

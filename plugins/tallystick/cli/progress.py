@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tallystick.ports.progress import Told
-from tallystick.report.plain_progress import plain_lines
-from tallystick.report.progress_line import ProgressLine
+from tallystick.report.progress_line import ProgressLine, plain_lines
 from tallystick.report.safe_text import visible_lines
 
 if TYPE_CHECKING:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from datetime import datetime
 
 import typer
-from pydantic import computed_field
 
-from tallystick.cli.answers import Answer, deliver
-from tallystick.cli.documents import (
-    Document,
-    Instant,
-    Part,
-    RangePart,
-    WindowPart,
-    holes_part,
-    range_part,
-    window_part,
-)
+from tallystick.cli.answers import Answer, Block, Table, counted, deliver, hole_count
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, counted, hole_count
-from tallystick.domain.batches.batch import PlannedRange
 from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
-from tallystick.ports.batches import AttemptRecord, BatchRecord, FileRecord
-from tallystick.report.wording import grouped
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.window import Window
+from tallystick.ledger.batches import AttemptRecord, BatchRecord, FileRecord
+from tallystick.report.documents import Document, Part, RangePart, holes_part
+from tallystick.report.wording import grouped, window_text
 from tallystick.workflows.stored.current_files import path_of
 
 
@@ -40,47 +30,35 @@ class AccountedRangePart(RangePart):
     """By class: control, aborted, compacted."""
 
 
-class AttemptPart(Part):
-    """One try to carry out a batch."""
-
-    attempt: str
-    token: int
-    owner: str
-    application: str | None
-    started_at: Instant
-    ended_at: Instant | None
-    outcome: str | None
-
-
 class BatchPart(Part):
     """One batch as the ledger has it."""
 
-    batch: str
+    batch_id: str
     state: str
     generation: int
-    window: WindowPart | None
-    planned_at: Instant
-    committed_at: Instant | None
-    published_at: Instant | None
+    window: Window | None
+    planned_at: datetime
+    committed_at: datetime | None
+    published_at: datetime | None
     held_by: str | None
     directory: str
     offsets: int
     rows: int | None
     holes: Mapping[str, int] | None
     ranges: Sequence[AccountedRangePart]
-    attempts: Sequence[AttemptPart]
+    attempts: Sequence[AttemptRecord]
 
 
 class BatchesDocument(Document):
     """`batches`."""
 
-    format: Literal["tallystick-batches-1"] = "tallystick-batches-1"
+    format: str = "tallystick-batches-1"
     feed: str
     batches: Sequence[BatchPart]
 
 
 class FilePart(Part):
-    """What one committed file holds of one partition."""
+    """One committed file holds this of one partition."""
 
     path: str
     partition: int
@@ -91,26 +69,14 @@ class FilePart(Part):
     """Of the whole file, whatever it holds of other partitions."""
     published: bool
     generation: int
-    batch: str
+    batch_id: str
     checksum: str
-
-    @computed_field(alias="from")  # type: ignore[prop-decorator]
-    @property
-    def short_from(self) -> int:
-        """`from_offset` under the short name of the command's table."""
-        return self.from_offset
-
-    @computed_field(alias="until")  # type: ignore[prop-decorator]
-    @property
-    def short_until(self) -> int:
-        """`until_offset` under the short name of the command's table."""
-        return self.until_offset
 
 
 class FilesDocument(Document):
     """`files`: one entry for each file and partition."""
 
-    format: Literal["tallystick-files-1"] = "tallystick-files-1"
+    format: str = "tallystick-files-1"
     feed: str
     file_count: int
     """Each file once, however many partitions it holds."""
@@ -155,7 +121,7 @@ def _batch_part(record: BatchRecord) -> BatchPart:
     plan = status.plan
     ranges = [_accounted_part(each) for each in record.ranges]
     if not ranges:
-        ranges = [_unaccounted_part(each) for each in plan.ranges]
+        ranges = [_range_part(each.offsets) for each in plan.ranges]
     totals = dict.fromkeys(HoleClass, 0)
     for each in record.ranges:
         for kind, runs in each.holes.items():
@@ -163,10 +129,10 @@ def _batch_part(record: BatchRecord) -> BatchPart:
     is_accounted = bool(record.ranges)
     is_held = not status.state.is_over and status.is_held
     return BatchPart(
-        batch=plan.batch_id,
+        batch_id=plan.batch_id,
         state=status.state.value,
         generation=plan.ordinal,
-        window=window_part(plan.window),
+        window=plan.window,
         planned_at=record.planned_at,
         committed_at=record.committed_at,
         published_at=record.published_at,
@@ -176,31 +142,24 @@ def _batch_part(record: BatchRecord) -> BatchPart:
         rows=sum(each.record_count for each in record.ranges) if is_accounted else None,
         holes=holes_part(totals) if is_accounted else None,
         ranges=ranges,
-        attempts=[_attempt_part(each) for each in record.attempts],
+        attempts=record.attempts,
     )
 
 
 def _accounted_part(accounted: AccountedRange) -> AccountedRangePart:
+    holes = holes_part({kind: runs.count for kind, runs in accounted.holes.items()})
+    return _range_part(accounted.planned.offsets, accounted.record_count, holes)
+
+
+def _range_part(
+    offsets: OffsetRange, rows: int | None = None, holes: Mapping[str, int] | None = None
+) -> AccountedRangePart:
     return AccountedRangePart(
-        **range_part(accounted.planned.offsets).model_dump(),
-        rows=accounted.record_count,
-        holes=holes_part({kind: runs.count for kind, runs in accounted.holes.items()}),
-    )
-
-
-def _unaccounted_part(planned: PlannedRange) -> AccountedRangePart:
-    return AccountedRangePart(**range_part(planned.offsets).model_dump(), rows=None, holes=None)
-
-
-def _attempt_part(record: AttemptRecord) -> AttemptPart:
-    return AttemptPart(
-        attempt=record.attempt.attempt_id,
-        token=record.attempt.token,
-        owner=record.attempt.owner,
-        application=record.application_id,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        outcome=record.outcome,
+        partition=offsets.partition.partition,
+        from_offset=offsets.from_offset,
+        until_offset=offsets.until_offset,
+        rows=rows,
+        holes=holes,
     )
 
 
@@ -217,7 +176,7 @@ def _file_parts(record: FileRecord) -> list[FilePart]:
             bytes=record.file.length_bytes,
             published=record.is_published,
             generation=plan.ordinal,
-            batch=record.batch_id,
+            batch_id=record.batch_id,
             checksum=record.file.checksum,
         )
         for each in record.file.slices
@@ -233,10 +192,10 @@ def batches_view(document: BatchesDocument) -> list[Block]:
     )  # fmt: skip
     rows = [
         [
-            each.batch,
+            each.batch_id,
             each.state,
             str(each.generation),
-            each.window.in_utc if each.window else "-",
+            window_text(each.window),
             grouped(len(each.ranges)),
             grouped(each.offsets),
             grouped(each.rows),
@@ -246,7 +205,7 @@ def batches_view(document: BatchesDocument) -> list[Block]:
         for each in document.batches
     ]
     held = [
-        f"Batch {each.batch} is held by {each.held_by}."
+        f"Batch {each.batch_id} is held by {each.held_by}."
         for each in document.batches
         if each.held_by
     ]

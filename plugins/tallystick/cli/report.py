@@ -1,8 +1,11 @@
-"""`report` and `complete`: stored reports, and how far a feed is proven. Asks the ledger only."""
+"""`reconcile`, `report` and `complete`: reports, made and stored, and how far a feed is proven.
+
+`report` and `complete` ask the ledger only.
+"""
 
 from __future__ import annotations
 
-import os
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,32 +13,49 @@ from typing import Final, Literal
 
 import typer
 
-from tallystick.cli.answers import CLEAN, COULD_NOT, FINDINGS, Answer, WrittenAnswer, deliver
-from tallystick.cli.documents import Document, Instant, ShownFinding
+from tallystick.cli.answers import (
+    CLEAN,
+    COULD_NOT,
+    FINDINGS,
+    Answer,
+    Block,
+    WrittenAnswer,
+    deliver,
+    to_second,
+    whole_file,
+)
 from tallystick.cli.options import (
     AtOption,
     FeedArgument,
     FormatOption,
     JsonOption,
+    LevelOption,
     OutOption,
     instant_of,
 )
+from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, to_second
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.document import ReportDocument
-from tallystick.domain.report.finding_part import stored_part
+from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.rules.findings import FAILING_VERDICTS, FindingCode
-from tallystick.domain.rules.outcomes import Outcome, outcome_of
+from tallystick.domain.rules.findings import (
+    FAILING_VERDICTS,
+    FindingCode,
+    Level,
+    Outcome,
+    outcome_of,
+)
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
+from tallystick.report.documents import Document
 from tallystick.report.wording import landed_text
 from tallystick.workflows.reconciling import reporting
 
 _FORMS: Final = ("text", "json", "csv", "html")
 _BY_SUFFIX: Final = {".txt": "text", ".json": "json", ".csv": "csv", ".html": "html"}
+_LEVELS: Final = {1: Level.L1, 2: Level.L2, 3: Level.L3, 4: Level.L4}
 _PROOF_CODES: Final = {
     Proof.PROVEN: CLEAN,
     Proof.NOT_PROVEN: FINDINGS,
@@ -46,20 +66,38 @@ _PROOF_CODES: Final = {
 class CompleteDocument(Document):
     """`complete`."""
 
-    format: Literal["tallystick-complete-1"] = "tallystick-complete-1"
+    format: str = "tallystick-complete-1"
     feed: str
-    at: Instant | None
+    at: datetime | None
     """Null when nobody has looked at the broker yet."""
     proof: Literal["proven", "not proven", "unknown"]
-    complete_up_to: Instant | None
-    complete_window_end: Instant | None
-    newest_look_at: Instant | None
-    last_heard: Mapping[str, Instant | None]
+    complete_up_to: datetime | None
+    complete_window_end: datetime | None
+    newest_look_at: datetime | None
+    last_heard: Mapping[str, datetime | None]
     """By level: when the witness answered a reconcile last."""
     partitions_behind: int
     held_back_by: Sequence[str]
-    accepted: Sequence[ShownFinding]
+    accepted: Sequence[FindingPart]
     """What would hold it back, had not two people accepted it."""
+
+
+def reconcile(
+    context: typer.Context,
+    feed: FeedArgument,
+    level: LevelOption = 2,
+    form: FormatOption = None,
+    out: OutOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare ledger, broker and HDFS. Exit 0 clean, 1 findings, 3 if one of them is silent."""
+    deliver(
+        lambda: _reconciled(
+            stage_of(context), feed, _level(level), form_of(form, out, as_json=as_json), out
+        ),
+        as_json=as_json or form == "json",
+        is_verbatim=True,
+    )
 
 
 def report(
@@ -76,7 +114,7 @@ def report(
             stage_of(context),
             feed,
             instant_of("--at", at),
-            form_of("json" if as_json and form is None else form, out) or "text",
+            form_of(form, out, as_json=as_json),
             out,
         ),
         as_json=as_json or form == "json",
@@ -91,8 +129,15 @@ def complete(
     deliver(lambda: _completed(stage_of(context), feed, instant_of("--at", at)), as_json=as_json)
 
 
-def form_of(form: str | None, out: Path | None, *, as_json: bool = False) -> str | None:
-    """The report's form, by its option or the file's name; None where no report is asked for.
+def _level(number: int) -> Level:
+    """The level of that number; raises ConfigurationError where there is none."""
+    if number not in _LEVELS:
+        raise ConfigurationError("--level", number, "1, 2, 3 or 4")
+    return _LEVELS[number]
+
+
+def form_of(form: str | None, out: Path | None, *, as_json: bool) -> str:
+    """The report's form, by its option or the file's name.
 
     Raises ConfigurationError for a form that there is none of, and for two answers at once.
     """
@@ -100,12 +145,24 @@ def form_of(form: str | None, out: Path | None, *, as_json: bool = False) -> str
         raise ConfigurationError("--format", form, "one of " + ", ".join(_FORMS))
     if as_json and (form or out):
         raise ConfigurationError("--json", "with --format or --out", "one of them")
-    if form is None and out is not None:
-        if out.suffix and out.suffix not in _BY_SUFFIX:
+    if form is None and out is not None and out.suffix:
+        if out.suffix not in _BY_SUFFIX:
             accepted = f"a file with one of {', '.join(_BY_SUFFIX)}, or --format beside it"
             raise ConfigurationError("--out", str(out), accepted)
-        return _BY_SUFFIX.get(out.suffix, "text")
-    return form
+        return _BY_SUFFIX[out.suffix]
+    return "json" if as_json else form or "text"
+
+
+def _reconciled(
+    stage: Stage, name: str, level: Level, form: str, out: Path | None
+) -> WrittenAnswer:
+    from tallystick.workflows.reconciling import reconciliation  # with adapters that others spare
+
+    feed = stage.feed(name)
+    with watched(stage, feed, f"reconciling {name}", logging.ERROR) as services:
+        made = reporting.report_of(services, reconciliation.reconcile(services, level))
+        reporting.store_report(services, made)
+    return written(made, form, out)
 
 
 def _reported(
@@ -116,27 +173,18 @@ def _reported(
     if found is None:
         when = f" at or before {at.isoformat()}" if at else ""
         raise ReportMissing(f"feed {name} has no stored report{when}.")
-    code = exit_code_of_report(found)
-    return written(found, form, out, code)
+    return written(found, form, out)
 
 
-def written(document: ReportDocument, form: str, out: Path | None, code: int) -> WrittenAnswer:
+def written(document: ReportDocument, form: str, out: Path | None) -> WrittenAnswer:
     """The report's face: on standard output, or whole in a file."""
     from tallystick.report.faces import face_of  # pandas takes a second, other commands need none
 
-    text = face_of(document, form)
+    text, code = face_of(document, form), exit_code_of_report(document)
     if out is None:
         return WrittenAnswer(text, code)
-    part = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        part.write_text(text, encoding="utf-8", newline="")
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise ConfigurationError("--out", str(out), f"a file that can be written ({reason})") from (
-            error
-        )
+    with whole_file(out) as file:
+        file.write(text)
     return WrittenAnswer("", code, [f"The report is in {out}."])
 
 
@@ -174,7 +222,7 @@ def exit_code_of_report(report: ReportDocument) -> int:
 
 
 def _complete_view(document: CompleteDocument) -> list[Block]:
-    """If everything up to the instant is proven, and what is not."""
+    """Shows if everything up to the instant is proven, and what is not."""
     at = to_second(document.at) if document.at else "any instant"
     said = {
         "proven": f"Everything that was readable before {at} is {landed_text(document.accepted)}.",

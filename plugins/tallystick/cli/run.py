@@ -14,45 +14,45 @@ from tallystick.cli.answers import (
     FINDINGS,
     WRONG_USE,
     Answer,
+    Block,
+    Table,
+    counted,
     deliver,
     error_details,
     exit_code_of,
-)
-from tallystick.cli.documents import (
-    Document,
-    ErrorDetails,
-    Part,
-    RangePart,
-    ShownFinding,
-    WindowPart,
-    holes_part,
-    range_part,
-    window_part,
+    hole_count,
+    to_second,
 )
 from tallystick.cli.findings import finding_lines
 from tallystick.cli.options import FeedArgument, JsonOption, WindowEnd, WindowStart, window_of
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
-from tallystick.cli.text import Block, Table, counted, hole_count, to_second
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
-from tallystick.domain.report.finding_part import finding_part, stored_part
+from tallystick.domain.report.finding_part import FindingPart, finding_part, stored_part
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.run_news import open_beside
 from tallystick.domain.window import Window
-from tallystick.report.wording import grouped, trouble_words, troubles_text
+from tallystick.report.documents import (
+    Document,
+    ErrorDetails,
+    Part,
+    RangePart,
+    holes_part,
+    range_part,
+)
+from tallystick.report.wording import grouped, trouble_words, troubles_text, window_text
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
 from tallystick.workflows.planning.plan import dry_run
-from tallystick.workflows.planning.plan_report import PlanReport
 
 
 class PlannedBatchPart(Part):
     """One batch of a plan."""
 
-    batch: str | None
+    batch_id: str | None
     """Null while it is only planned for show."""
     generation: int
-    window: WindowPart | None
+    window: Window | None
     """Its records' own; null where the run has none."""
     offsets: int
     ranges: Sequence[RangePart]
@@ -61,7 +61,7 @@ class PlannedBatchPart(Part):
 class HeldBatchPart(Part):
     """An unfinished batch that another run holds."""
 
-    batch: str
+    batch_id: str
     offsets: int
     held_by: str | None
     seconds_left: float
@@ -71,17 +71,17 @@ class HeldBatchPart(Part):
 class PlanDocument(Document):
     """`plan`: what a run would do now."""
 
-    format: Literal["tallystick-plan-1"] = "tallystick-plan-1"
+    format: str = "tallystick-plan-1"
     feed: str
     topic: str
-    window: WindowPart | None
+    window: Window | None
     is_resumed: bool
     wanted: int
     planned: int
     batches: Sequence[PlannedBatchPart]
     adopted: Sequence[PlannedBatchPart]
     held: Sequence[HeldBatchPart]
-    findings: Sequence[ShownFinding]
+    findings: Sequence[FindingPart]
     warnings: Sequence[str]
     """What the operator may not want of such a run, and what this look could not foresee."""
 
@@ -90,9 +90,9 @@ Outcome = Literal["published", "left", "failed", "nothing"]
 
 
 class LandedBatchPart(Part):
-    """What became of one batch in this run."""
+    """What became of one batch in this run or repair."""
 
-    batch: str
+    batch_id: str
     is_adopted: bool
     outcome: Outcome
     rows: int | None
@@ -106,19 +106,19 @@ class LandedBatchPart(Part):
 class LandDocument(Document):
     """`land`: what a run did."""
 
-    format: Literal["tallystick-land-1"] = "tallystick-land-1"
+    format: str = "tallystick-land-1"
     feed: str
     topic: str
-    window: WindowPart | None
+    window: Window | None
     plan: int | None
     is_resumed: bool
     wanted: int
     planned: int
     batches: Sequence[LandedBatchPart]
     held: Sequence[HeldBatchPart]
-    findings: Sequence[ShownFinding]
+    findings: Sequence[FindingPart]
     """New ones, and those that last."""
-    open_findings: Sequence[ShownFinding]
+    open_findings: Sequence[FindingPart]
     """Those that stand open from before."""
     errors: Sequence[ErrorDetails]
     """Of the steps around the batches: finish, sweep, check."""
@@ -164,7 +164,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
     document = PlanDocument(
         feed=report.feed,
         topic=report.topic,
-        window=window_part(report.window),
+        window=report.window,
         is_resumed=report.is_resumed,
         wanted=report.wanted,
         planned=report.planned,
@@ -183,15 +183,16 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
     with watched(stage, feed, f"landing {name}") as services:
         report = land_feed(services, window, stage.new_owner())
     stored = {each.finding.key: each for each in report.on_record}
+    adopted = {each.batch_id for each in (*report.plan.adopted, *report.plan.rescued)}
     document = LandDocument(
         feed=report.plan.feed,
         topic=report.plan.topic,
-        window=window_part(report.plan.window),
+        window=report.plan.window,
         plan=report.plan.plan_id,
         is_resumed=report.plan.is_resumed,
         wanted=report.plan.wanted,
         planned=report.plan.planned,
-        batches=[_landed_batch_part(report.plan, each) for each in report.batches],
+        batches=[landed_part(each, is_adopted=each.batch_id in adopted) for each in report.batches],
         held=[_held_batch_part(each) for each in report.plan.held],
         findings=[finding_part(each, stored.get(each.key)) for each in report.findings],
         open_findings=[
@@ -203,12 +204,12 @@ def _landed(stage: Stage, name: str, window: Window | None) -> Answer:
     return Answer(document, land_view(document), _land_exit_code(report))
 
 
-def _landed_batch_part(plan: PlanReport, outcome: BatchOutcome) -> LandedBatchPart:
+def landed_part(outcome: BatchOutcome, *, is_adopted: bool) -> LandedBatchPart:
+    """What became of a batch of a run or a repair."""
     commit = outcome.commit
-    adopted = {each.batch_id for each in (*plan.adopted, *plan.rescued)}
     return LandedBatchPart(
-        batch=outcome.batch_id,
-        is_adopted=outcome.batch_id in adopted,
+        batch_id=outcome.batch_id,
+        is_adopted=is_adopted,
         outcome=outcome_of(outcome),
         rows=commit.record_count if commit else None,
         holes=holes_part(commit.hole_counts) if commit else None,
@@ -242,9 +243,9 @@ def _land_exit_code(report: RunReport) -> int:
 def _planned_batch_part(plan: BatchPlan, *, is_named: bool) -> PlannedBatchPart:
     """A batch of a plan; a dry run's batches have no name that lasts."""
     return PlannedBatchPart(
-        batch=plan.batch_id if is_named else None,
+        batch_id=plan.batch_id if is_named else None,
         generation=plan.ordinal,
-        window=window_part(plan.window),
+        window=plan.window,
         offsets=plan.span,
         ranges=[range_part(each.offsets) for each in plan.ranges],
     )
@@ -253,7 +254,7 @@ def _planned_batch_part(plan: BatchPlan, *, is_named: bool) -> PlannedBatchPart:
 def _held_batch_part(status: BatchStatus) -> HeldBatchPart:
     """A batch that is left to the run that holds it."""
     return HeldBatchPart(
-        batch=status.plan.batch_id,
+        batch_id=status.plan.batch_id,
         offsets=status.plan.span,
         held_by=status.holder,
         seconds_left=round(max(0.0, status.lease_seconds_left), 1),
@@ -303,15 +304,15 @@ def _limits_lines(document: PlanDocument | LandDocument) -> list[Block]:
 
 def _held_lines(held: Sequence[HeldBatchPart]) -> list[Block]:
     return [
-        f"Batch {each.batch} ({grouped(each.offsets)} offsets) is held by {each.held_by}. If that"
-        f" run is dead, another run adopts the batch in {each.seconds_left:.0f} s."
+        f"Batch {each.batch_id} ({grouped(each.offsets)} offsets) is held by {each.held_by}. If"
+        f" that run is dead, another run adopts the batch in {each.seconds_left:.0f} s."
         for each in held
     ]
 
 
 def _planned_rows(index: int, batch: PlannedBatchPart) -> list[list[str]]:
-    name = batch.batch or f"new {index}"
-    start = [name, str(batch.generation), batch.window.in_utc if batch.window else "-"]
+    name = batch.batch_id or f"new {index}"
+    start = [name, str(batch.generation), window_text(batch.window)]
     return [[*start, *_range_cells(each)] for each in batch.ranges]
 
 
@@ -362,7 +363,7 @@ def _open_lines(document: LandDocument) -> list[Block]:
 
 def _landed_cells(batch: LandedBatchPart) -> list[str]:
     return [
-        batch.batch,
+        batch.batch_id,
         batch.outcome + (" (adopted)" if batch.is_adopted else ""),
         grouped(batch.rows),
         hole_count(batch.holes),

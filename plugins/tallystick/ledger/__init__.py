@@ -1,1 +1,1 @@
-"""The ledger on PostgreSQL: fulfils the Ledger port, migrates its schema."""
+"""The ledger on PostgreSQL: its record of every offset, and the schema of it."""

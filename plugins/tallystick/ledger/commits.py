@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Any, Final
 
 from tallystick.domain.attempts.last_copies import KeptFiles
-from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.batches.batch import Attempt, BatchStatus
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.states import BatchState, CommitAnswer
-from tallystick.domain.identities import AttemptId
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.errors import LedgerRefused
-from tallystick.ledger.attempts import fenced, locked_batch, require_newest
-from tallystick.ledger.connection import Transaction
+from tallystick.errors import CommitOutcomeUnknown, LedgerRefused
+from tallystick.ledger.attempts import fenced, locked_batch, renew, require_newest
+from tallystick.ledger.batches import batch_status
+from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.hole_rows import enter_holes
 from tallystick.ledger.retractions import retract
 from tallystick.ledger.rows import claims_of, manifest_of, manifests_of
@@ -21,51 +22,63 @@ from tallystick.ledger.rows import claims_of, manifest_of, manifests_of
 _NAMED_RANGES: Final = 5
 
 
-def commit(transaction: Transaction, attempt: Attempt, kept: Collection[KeptFiles]) -> CommitAnswer:
-    """COMMITTED, or ALREADY_COMMITTED when this very attempt did it before; raises AttemptFenced.
+class Commits(Tables):
+    """What a commit changes."""
 
-    Raises LedgerRefused when the batch isn't verified by this attempt, or when its claims are not
-    the manifest's ranges any more.
-    """
-    batch = locked_batch(transaction, attempt.batch_id)
-    if batch.committed_by == attempt.attempt_id:
-        return CommitAnswer.ALREADY_COMMITTED
-    manifest = _verified_manifest(transaction, attempt, batch)
-    changed = transaction.change(
-        "commit_batch",
-        batch_id=attempt.batch_id,
-        attempt_id=attempt.attempt_id,
-        token=attempt.token,
-        verification_id=batch.verification_id,
-        record_count=manifest.record_count,
-        hole_count=manifest.hole_count,
-        byte_count=sum(each.length_bytes for each in manifest.files),
-    )
-    if changed != 1:
-        raise fenced(transaction, attempt)
-    _commit_ranges(transaction, manifest, kept)
-    _commit_files(transaction, manifest)
-    enter_holes(transaction, manifest)
-    _move_anchors(transaction, manifest)
-    transaction.change("end_attempt_committed", attempt_id=attempt.attempt_id)
-    link(transaction, manifest)
-    return CommitAnswer.COMMITTED
+    def commit(self, attempt: Attempt, kept: Collection[KeptFiles] = ()) -> CommitAnswer:
+        """*The* commit: ranges, files, holes, anchors, frontiers of the verified manifest, at once.
+
+        What a repair gives up with it is a finding, which names the `kept` files that may hold it.
+        ALREADY_COMMITTED when this very attempt did it before. Raises AttemptFenced when its token
+        is not the newest, CommitOutcomeUnknown when the connection died at COMMIT, LedgerRefused
+        when the batch isn't verified by this attempt, or when its claims are not the manifest's
+        ranges any more.
+        """
+
+        def unknown(reason: str) -> CommitOutcomeUnknown:
+            return CommitOutcomeUnknown(attempt.batch_id, attempt.attempt_id, reason)
+
+        with self._connection.writing(lost_commit=unknown) as transaction:
+            batch = locked_batch(transaction, attempt.batch_id)
+            if batch.committed_by == attempt.attempt_id:
+                return CommitAnswer.ALREADY_COMMITTED
+            manifest = _verified_manifest(transaction, attempt, batch)
+            changed = transaction.change(
+                "commit_batch",
+                batch_id=attempt.batch_id,
+                attempt_id=attempt.attempt_id,
+                token=attempt.token,
+                verification_id=batch.verification_id,
+                record_count=manifest.record_count,
+                hole_count=manifest.hole_count,
+                byte_count=sum(each.length_bytes for each in manifest.files),
+            )
+            if changed != 1:
+                raise fenced(transaction, attempt)
+            _commit_ranges(transaction, manifest, kept)
+            _commit_files(transaction, manifest)
+            enter_holes(transaction, manifest)
+            _move_anchors(transaction, manifest)
+            transaction.change("end_attempt_committed", attempt_id=attempt.attempt_id)
+            _link(transaction, manifest)
+        return CommitAnswer.COMMITTED
+
+    def take_up(self, attempt: Attempt, lease: timedelta) -> BatchStatus | None:
+        """The attempt's batch, held for another while; None where this very attempt has committed
+        it, which is for good. Raises AttemptFenced.
+
+        Waits for the batch's row: a COMMIT whose answer was lost may still be on its way to the
+        server, and an answer given before it arrives would be wrong a moment later.
+        """
+        with self._connection.writing() as transaction:
+            batch = locked_batch(transaction, attempt.batch_id)
+            if batch.committed_by == attempt.attempt_id:
+                return None
+            renew(transaction, attempt, lease)
+            return batch_status(transaction, attempt.batch_id)
 
 
-def outcome_of(transaction: Transaction, attempt_id: AttemptId) -> CommitAnswer | None:
-    """ALREADY_COMMITTED if this attempt committed its batch; None if it did not, for good.
-
-    Waits for the batch's row: a COMMIT whose answer was lost may still be on its way to the server,
-    and an answer given before it arrives would be wrong a moment later.
-    """
-    attempt = transaction.row("attempt", attempt_id=attempt_id)
-    if attempt is None:
-        return None
-    batch = locked_batch(transaction, attempt.batch_id)
-    return CommitAnswer.ALREADY_COMMITTED if batch.committed_by == attempt_id else None
-
-
-def link(transaction: Transaction, manifest: Manifest) -> None:
+def _link(transaction: Transaction, manifest: Manifest) -> None:
     """Bind the commit to its manifest and to all commits of the feed before it."""
     transaction.rows("lock_chain", feed=manifest.plan.feed)
     transaction.change("link_commit", batch_id=manifest.plan.batch_id)

@@ -138,6 +138,26 @@ class LedgerConnection:
         with self._transaction("begin_write", lost_commit or _lost_commit) as transaction:
             yield transaction
 
+    def rows(self, name: str, /, **parameters: object) -> list[Any]:
+        """All rows that a statement gives which reads."""
+        with self.reading() as transaction:
+            return transaction.rows(name, **parameters)
+
+    def row(self, name: str, /, **parameters: object) -> Any | None:
+        """The only row that such a statement gives; None if it gives none."""
+        with self.reading() as transaction:
+            return transaction.row(name, **parameters)
+
+    def one(self, name: str, /, **parameters: object) -> Any:
+        """The row of such a statement that always gives one."""
+        with self.reading() as transaction:
+            return transaction.one(name, **parameters)
+
+    def change(self, name: str, /, **parameters: object) -> int:
+        """How many rows a statement changed, in a transaction of its own."""
+        with self.writing() as transaction:
+            return transaction.change(name, **parameters)
+
     def close(self) -> None:
         """Give the connection back; the next use opens another."""
         with self._lock:
@@ -241,6 +261,13 @@ class LedgerConnection:
             found, wanted = schema_found(transaction), len(migrations())
             if found != wanted:
                 raise SchemaOutOfDate(found, wanted)
+
+
+class Tables:
+    """Some of the ledger's tables: each question, and each change, is a transaction of its own."""
+
+    def __init__(self, connection: LedgerConnection) -> None:
+        self._connection = connection
 
 
 def _as_sent(value: object) -> object:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
+from tallystick.domain.batches.batch import Attempt, BatchPlan
+from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.finding_codes import FindingCode
@@ -15,7 +18,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
-from tallystick.ledger.connection import Transaction
+from tallystick.ledger.connection import Tables
 from tallystick.ledger.rows import (
     account_text,
     as_stored_now,
@@ -24,98 +27,166 @@ from tallystick.ledger.rows import (
     manifest_in,
     manifest_text,
 )
-from tallystick.ports.attempts import DeadAttempt
-from tallystick.ports.batches import CommittedBatch
 
 
-def committed_batch(transaction: Transaction, batch_id: BatchId) -> CommittedBatch | None:
-    """What publishing needs; None before the commit."""
-    row = transaction.row("committed_batch", batch_id=batch_id)
-    return _committed(row) if row is not None else None
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """A batch after its commit, with all that publishing needs."""
+
+    manifest: Manifest
+    manifest_text: str | None
+    """The very text that was proven: the `_tally.json` that travels with the data. None for an old
+    batch: the text is the manifest's own, once it has the hashes of its last rows again."""
+    manifest_sha256: bytes
+    """Of the text's bytes."""
+    account: str
+    """The text without the hashes of last records, which the chain of commits binds. It is the
+    manifest of an old batch whose last rows a repair has landed again."""
+    attempt_id: AttemptId
+    state: BatchState
+    """COMMITTED or PUBLISHED."""
+    replaced: frozenset[str]
+    """Its files whose place a repair has taken, for their rows had vanished."""
+
+    @property
+    def plan(self) -> BatchPlan:
+        """What was landed."""
+        return self.manifest.plan
 
 
-def unpublished(transaction: Transaction, feed: FeedName) -> list[CommittedBatch]:
-    """Batches that are committed and not published, in the order of their commits."""
-    return [_committed(row) for row in transaction.rows("unpublished", feed=feed)]
+@dataclass(frozen=True, slots=True)
+class DeadAttempt:
+    """An attempt whose token is dead, and whose staging directory has not been swept."""
+
+    attempt: Attempt
+    root: str
+    """Of its batch: below it lies the staging directory."""
+    has_committed: bool
+    """True: its data directory belongs to the ledger, and only left-overs may go."""
+    is_over: bool
+    """True when the batch is published or abandoned: nothing of it is landed any more."""
 
 
-def mark_published(transaction: Transaction, batch_id: BatchId, owner: Owner | None) -> None:
-    """The batch is shown to readers, and N3 of it ends; a second call changes nothing."""
-    if transaction.change("mark_published", batch_id=batch_id, owner=owner):
-        code = FindingCode.UNFINISHED_BATCH.value
-        transaction.change("end_not_shown", batch_id=batch_id, code=code)
-        return
-    batch = transaction.row("batch", batch_id=batch_id)
-    if batch is None:
-        raise BatchUnknown(batch_id)
-    if batch.state != BatchState.PUBLISHED.value:
-        raise LedgerRefused("mark_published", f"batch {batch_id} is {batch.state}, not committed")
+class Publishing(Tables):
+    """Batches after their commit, and the staging directories of attempts that are over."""
 
+    def committed_batch(self, batch_id: BatchId) -> CommittedBatch | None:
+        """What publishing needs; None before the commit."""
+        row = self._connection.row("committed_batch", batch_id=batch_id)
+        return _committed(row) if row is not None else None
 
-def published_by(transaction: Transaction, feed: FeedName, owner: Owner) -> list[BatchId]:
-    """What this owner has published, in all its tries."""
-    rows = transaction.rows("published_by", feed=feed, owner=owner)
-    return [BatchId(row.batch_id) for row in rows]
+    def unpublished(self, feed: FeedName) -> Sequence[CommittedBatch]:
+        """Batches that are committed and not published, in the order of their commits."""
+        return [_committed(row) for row in self._connection.rows("unpublished", feed=feed)]
 
+    def mark_published(self, batch_id: BatchId, owner: Owner | None = None) -> None:
+        """Committed -> published, by this run, and N3 of it ends; a second call changes nothing."""
+        with self._connection.writing() as transaction:
+            if transaction.change("mark_published", batch_id=batch_id, owner=owner):
+                code = FindingCode.UNFINISHED_BATCH.value
+                transaction.change("end_not_shown", batch_id=batch_id, code=code)
+                return
+            batch = transaction.row("batch", batch_id=batch_id)
+        if batch is None:
+            raise BatchUnknown(batch_id)
+        if batch.state != BatchState.PUBLISHED.value:
+            reason = f"batch {batch_id} is {batch.state}, not committed"
+            raise LedgerRefused("mark_published", reason)
 
-def dead_attempts(transaction: Transaction, feed: FeedName) -> list[DeadAttempt]:
-    """Attempts that will never commit any more, or are published; not yet swept."""
-    return [
-        DeadAttempt(attempt_in(row), row.root, row.has_committed, row.is_over)
-        for row in transaction.rows("dead_attempts", feed=feed)
-    ]
+    def published_by(self, feed: FeedName, owner: Owner) -> Sequence[BatchId]:
+        """The feed's batches that this owner has published, in all its tries."""
+        return self._batch_ids("published_by", feed=feed, owner=owner)
 
+    def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and published or abandoned.
 
-def batches_over(
-    transaction: Transaction, feed: FeedName, batch_ids: Collection[BatchId]
-) -> list[BatchId]:
-    """Those of the batches that are the feed's, and published or abandoned."""
-    rows = transaction.rows("batches_over", feed=feed, batch_ids=list(batch_ids))
-    return [BatchId(row.batch_id) for row in rows]
+        That never changes again: nothing in their staging directories can be committed under their
+        ids any more.
+        """
+        return self._batch_ids("batches_over", feed=feed, batch_ids=list(batch_ids))
 
+    def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
+        """Those of the batches that are the feed's, and committed or published."""
+        return self._batch_ids("committed_among", feed=feed, batch_ids=list(batch_ids))
 
-def offsets_at_risk(
-    transaction: Transaction, batch_ids: Collection[BatchId]
-) -> dict[BatchId, list[AtRisk]]:
-    """By batch, what it has claimed and no commit holds; a batch of which there is none is left
-    out.
-    """
-    found: dict[BatchId, list[AtRisk]] = {}
-    rows = transaction.rows(
-        "offsets_at_risk",
-        batch_ids=list(batch_ids),
-        doubting_rows=codes_with(Trait.DOUBTS_ROWS),
-        doubting_a_file=codes_with(Trait.DOUBTS_FILE),
-        given_up=FindingCode.COMMITTED_FILE_MISSING.value,
-    )
-    for row in rows:
-        partition = TopicPartition(row.topic, row.partition)
-        risk = AtRisk(
-            OffsetRange(partition, row.from_offset, row.until_offset),
-            RangeState(row.state),
-            GenerationState(row.log_state),
-            row.cluster_id,
-            row.topic_id,
-            row.replaces,
+    def _batch_ids(self, statement: str, **parameters: object) -> list[BatchId]:
+        return [BatchId(row.batch_id) for row in self._connection.rows(statement, **parameters)]
+
+    def roots(self, feed: FeedName, *, with_former: bool = False) -> Sequence[str]:
+        """Every root below which the feed has batches: it may have been moved.
+
+        With the former ones, from which whole batches were moved: dead attempts lie there still.
+        """
+        rows = self._connection.rows("roots", feed=feed, with_former=with_former)
+        return [row.root for row in rows]
+
+    def record_move(
+        self, batch_ids: Collection[BatchId], from_root: str, to_root: str, by: Owner
+    ) -> None:
+        """Published batches lie below another root by now; their manifests keep the former one.
+
+        One that does not lie below `from_root` stays as it is.
+        """
+        moved = {"batch_ids": list(batch_ids), "from_root": from_root, "to_root": to_root}
+        with self._connection.writing() as transaction:
+            transaction.change("enter_move", **moved, owner=by)
+            transaction.change("move_batches", **moved)
+
+    def dead_attempts(self, feed: FeedName) -> Sequence[DeadAttempt]:
+        """Attempts that can never commit any more, or have committed and are published, not yet
+        swept.
+
+        An attempt is dead when a newer one of its batch exists, or when its batch is committed by
+        another attempt, published, or abandoned.
+        """
+        return [
+            DeadAttempt(attempt_in(row), row.root, row.has_committed, row.is_over)
+            for row in self._connection.rows("dead_attempts", feed=feed)
+        ]
+
+    def mark_swept(self, attempt_id: AttemptId) -> None:
+        """The attempt's staging directory is gone."""
+        self._connection.change("mark_swept", attempt_id=attempt_id)
+
+    def offsets_at_risk(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, Sequence[AtRisk]]:
+        """By batch, what it has claimed and no commit holds; a batch of which there is none is left
+        out. What its attempts have in staging may be the only copy of these offsets.
+        """
+        found: dict[BatchId, list[AtRisk]] = {}
+        rows = self._connection.rows(
+            "offsets_at_risk",
+            batch_ids=list(batch_ids),
+            doubting_rows=codes_with(Trait.DOUBTS_ROWS),
+            doubting_a_file=codes_with(Trait.DOUBTS_FILE),
+            given_up=FindingCode.COMMITTED_FILE_MISSING.value,
         )
-        found.setdefault(BatchId(row.batch_id), []).append(risk)
-    return found
+        for row in rows:
+            partition = TopicPartition(row.topic, row.partition)
+            risk = AtRisk(
+                OffsetRange(partition, row.from_offset, row.until_offset),
+                RangeState(row.state),
+                GenerationState(row.log_state),
+                row.cluster_id,
+                row.topic_id,
+                row.replaces,
+            )
+            found.setdefault(BatchId(row.batch_id), []).append(risk)
+        return found
 
-
-def committed_copies(transaction: Transaction, batch_id: BatchId) -> list[CommittedCopy]:
-    """The committed files that hold offsets of this batch."""
-    return [
-        CommittedCopy(
-            _directory(row),
-            row.name,
-            row.length_bytes,
-            row.checksum,
-            OffsetRange(
-                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
-            ),
-        )
-        for row in transaction.rows("committed_copies", batch_id=batch_id)
-    ]
+    def committed_copies(self, batch_id: BatchId) -> Sequence[CommittedCopy]:
+        """The committed files, whosever they are, that hold offsets of this batch."""
+        return [
+            CommittedCopy(
+                _directory(row),
+                row.name,
+                row.length_bytes,
+                row.checksum,
+                OffsetRange(
+                    TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
+                ),
+            )
+            for row in self._connection.rows("committed_copies", batch_id=batch_id)
+        ]
 
 
 def _directory(row: Any) -> str:
@@ -124,37 +195,6 @@ def _directory(row: Any) -> str:
         return StagingPath(row.root, batch_id, AttemptId(row.committed_by)).data
     hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
     return str(BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, batch_id))
-
-
-def committed_among(
-    transaction: Transaction, feed: FeedName, batch_ids: Collection[BatchId]
-) -> list[BatchId]:
-    """Those of the batches that are the feed's, and committed or published."""
-    rows = transaction.rows("committed_among", feed=feed, batch_ids=list(batch_ids))
-    return [BatchId(row.batch_id) for row in rows]
-
-
-def roots(transaction: Transaction, feed: FeedName, *, with_former: bool) -> list[str]:
-    """Every root below which the feed has batches."""
-    return [row.root for row in transaction.rows("roots", feed=feed, with_former=with_former)]
-
-
-def record_move(
-    transaction: Transaction,
-    batch_ids: Collection[BatchId],
-    from_root: str,
-    to_root: str,
-    by: Owner,
-) -> None:
-    """Published batches lie below another root by now."""
-    moved = {"batch_ids": list(batch_ids), "from_root": from_root, "to_root": to_root}
-    transaction.change("enter_move", **moved, owner=by)
-    transaction.change("move_batches", **moved)
-
-
-def mark_swept(transaction: Transaction, attempt_id: AttemptId) -> None:
-    """The attempt's staging directory is gone."""
-    transaction.change("mark_swept", attempt_id=attempt_id)
 
 
 def _committed(row: Any) -> CommittedBatch:
@@ -167,4 +207,5 @@ def _committed(row: Any) -> CommittedBatch:
         account=account,
         attempt_id=AttemptId(row.committed_by),
         state=BatchState(row.state),
+        replaced=frozenset(row.replaced),
     )

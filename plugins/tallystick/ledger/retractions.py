@@ -14,9 +14,9 @@ from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, subtract, union_of
 from tallystick.domain.rules.a8_committed_file_missing import LostRows, lost_rows
 from tallystick.domain.rules.findings import FindingCode
-from tallystick.ledger import reading
+from tallystick.ledger.batches import generations
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.finding_rows import record_findings
+from tallystick.ledger.findings import record_findings
 from tallystick.ledger.hole_rows import unfold_holes
 from tallystick.ledger.rows import claims_of
 
@@ -180,11 +180,7 @@ def _tell_lost(
     if not gone:
         return
     feed = repair.plan.feed
-    accounts = {
-        each.generation_id: each
-        for of_partition in reading.generations(transaction, feed).values()
-        for each in of_partition
-    }
+    accounts = generations(transaction, feed)
     found = []
     for number, each in gone:
         places = places_for(kept, accounts[number].topic_id, each)

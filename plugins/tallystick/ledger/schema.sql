@@ -325,11 +325,11 @@ CREATE FUNCTION public.guard_finding() RETURNS trigger
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
-  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
-      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
+  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
+      NEW.generation, NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
      IS DISTINCT FROM
-     (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
-      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
+     (OLD.finding_id, OLD.feed, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
+      OLD.generation, OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
      OR ((NEW.evidence, NEW.cause, NEW.next_step)
          IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)
          AND (OLD.state NOT IN ('open', 'waived')
@@ -1141,11 +1141,11 @@ CREATE FUNCTION public.was_cut(log public.generation) RETURNS boolean
     SET search_path TO 'public', 'pg_temp'
     AS $$
   SELECT log.ending_code = 'A10'
-      OR (log.ending_code IN ('A3', 'A4')
+      OR (log.ending_code = 'A3'
           AND EXISTS (SELECT FROM finding f
                        WHERE f.feed = log.feed AND f.topic = log.topic
                          AND f.partition = log.partition AND f.generation = log.ordinal
-                         AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS'))
+                         AND f.code = 'A3' AND f.verdict = 'PROVEN_LOSS'))
 $$;
 
 -- FUNCTION was_cut(log public.generation), COMMENT
@@ -1639,6 +1639,7 @@ CREATE TABLE public.finding (
     finding_id bigint NOT NULL,
     feed text NOT NULL,
     code text NOT NULL,
+    name text NOT NULL,
     verdict public.verdict NOT NULL,
     level text NOT NULL,
     topic text NOT NULL,
@@ -1661,6 +1662,10 @@ CREATE TABLE public.finding (
 -- TABLE finding, COMMENT
 
 COMMENT ON TABLE public.finding IS 'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+
+-- COLUMN finding.name, COMMENT
+
+COMMENT ON COLUMN public.finding.name IS 'What the trouble is called: where a code has several causes, it says which.';
 
 -- COLUMN finding.generation, COMMENT
 
@@ -2417,7 +2422,7 @@ CREATE INDEX file_retraction_by_batch ON public.file_retraction USING btree (rep
 
 -- finding_standing_once, INDEX
 
-CREATE UNIQUE INDEX finding_standing_once ON public.finding USING btree (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject)) NULLS NOT DISTINCT WHERE (state = ANY (ARRAY['open'::public.finding_state, 'waived'::public.finding_state]));
+CREATE UNIQUE INDEX finding_standing_once ON public.finding USING btree (feed, code, name, topic, generation, partition, from_offset, until_offset, md5(subject)) NULLS NOT DISTINCT WHERE (state = ANY (ARRAY['open'::public.finding_state, 'waived'::public.finding_state]));
 
 -- generation_open_once, INDEX
 

@@ -10,25 +10,30 @@ from tallystick.domain.planning.log_changes import CutClaim
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.ledger.attempts import locked_batch, require_newest
 from tallystick.ledger.change_rows import cut_claims
-from tallystick.ledger.connection import Transaction
-from tallystick.ledger.finding_rows import record_findings
+from tallystick.ledger.connection import Tables, Transaction
+from tallystick.ledger.findings import record_findings
 
 
-def set_aside(
-    transaction: Transaction,
-    attempt: Attempt,
-    cuts: Sequence[CutClaim],
-    findings: Sequence[Finding],
-) -> None:
-    """Cut the batch's claims, and keep what was found, while the attempt's token is the newest."""
-    batch = locked_batch(transaction, attempt.batch_id)
-    require_newest(transaction, attempt, batch)
-    feed = FeedName(batch.feed)
-    transaction.rows("lock_living_generations", feed=feed)
-    cut_claims(transaction, cuts, [attempt.batch_id])
-    transaction.change("abandon_empty_batches", batch_ids=[attempt.batch_id])
-    record_findings(transaction, feed, findings)
-    give_up_accepted(transaction, feed)
+class SettingAside(Tables):
+    """Claims that an attempt can't read."""
+
+    def set_aside(
+        self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]
+    ) -> None:
+        """Cut the claims of the attempt's batch, and keep the findings that say why, at once.
+
+        A batch without a claim is abandoned. Unreadable offsets whose finding two people have
+        accepted already are lost. Raises AttemptFenced.
+        """
+        with self._connection.writing() as transaction:
+            batch = locked_batch(transaction, attempt.batch_id)
+            require_newest(transaction, attempt, batch)
+            feed = FeedName(batch.feed)
+            transaction.rows("lock_living_generations", feed=feed)
+            cut_claims(transaction, cuts, [attempt.batch_id])
+            transaction.change("abandon_empty_batches", batch_ids=[attempt.batch_id])
+            record_findings(transaction, feed, findings)
+            give_up_accepted(transaction, feed)
 
 
 def give_up_accepted(transaction: Transaction, feed: FeedName) -> None:

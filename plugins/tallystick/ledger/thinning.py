@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.pages import KEPT_FOR
+from tallystick.domain.report.document import KEPT_FOR
 from tallystick.ledger.connection import Transaction
 
 

@@ -1,4 +1,4 @@
-"""What Airflow 3.1 has in other places than 3.2 and 3.3, for all who need it.
+"""Airflow 3.1 has these parts in other places than 3.2 and 3.3.
 
 What one module alone needs it finds there: metrics (`stats`), teams (`web.access`), policies of
 retries (`failures`). `tests/installed` runs the package with each of the three.

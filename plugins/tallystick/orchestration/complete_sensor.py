@@ -11,10 +11,11 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tallystick.errors import IngestionError
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSensorTimeout
-from tallystick.orchestration.asked_completeness import ask, in_words
+from tallystick.orchestration.asked_completeness import ask
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, instant_of
+from tallystick.report.wording import instant_text
 from tallystick.settings.feeds import feed_file, feeds_folder
 
 
@@ -55,7 +56,7 @@ class FeedCompleteSensor(BaseSensorOperator):
         return found.xcom_value if found.is_done else self._wait()
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """If the feed is complete by now; no, where the ledger does not answer."""
+        """Says if the feed is complete by now; no, where the ledger does not answer."""
         instant = instant_of(self.feed, "at", self.at)
         try:
             with open_ledger() as ledger:
@@ -65,12 +66,12 @@ class FeedCompleteSensor(BaseSensorOperator):
                 raise AirflowFailException(str(error)) from error
             self.log.warning("Feed %s is asked again: %s", self.feed, error.describe())
             return PokeReturnValue(is_done=False)
-        self.log.info("Feed %s, asked for %s: %s", self.feed, in_words(instant), answer)
+        self.log.info("Feed %s, asked for %s: %s", self.feed, instant_text(instant), answer)
         up_to = answer.complete_up_to
         return PokeReturnValue(answer.is_proven, up_to.isoformat() if up_to else None)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> str:
-        """What the trigger has told; raises AirflowFailException for an error that stays."""
+        """Returns what the trigger told; raises AirflowFailException for an error that stays."""
         told = event or {"error": f"Feed {self.feed}: the trigger has said nothing."}
         if "error" in told:
             raise AirflowFailException(told["error"])

@@ -38,7 +38,7 @@ class FeedCompleteTrigger(BaseTrigger):
         self.feed, self.at, self.poke_interval = feed, at, poke_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """How another process makes the same trigger."""
+        """Tells another process how to make the same trigger."""
         kwargs = {"feed": self.feed, "at": self.at, "poke_interval": self.poke_interval}
         return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
 

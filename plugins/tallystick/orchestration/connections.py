@@ -15,7 +15,7 @@ from tallystick.settings.connections import Connection, connection_like, variabl
 from tallystick.settings.feed import Feed
 
 if TYPE_CHECKING:
-    from tallystick.ports.ledger import Ledger
+    from tallystick.ledger.ledger import Ledger
     from tallystick.workflows.services import Services
 
 
@@ -44,7 +44,7 @@ def _missing(conn_id: str) -> Iterator[None]:
 
 
 def connect_url(conn_id: str) -> str:
-    """What Airflow's Spark provider makes of a connection to a Spark Connect server."""
+    """Returns the URL that Airflow's Spark provider makes of a connection."""
     from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
     url: str = SparkConnectHook(conn_id).get_connection_url()
@@ -60,7 +60,7 @@ def services_of(feed: Feed) -> Iterator[Services]:
     All connections are looked up first, Spark's too.
     """
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
-    from tallystick.report.plain_progress import plain_lines
+    from tallystick.report.progress_line import plain_lines
     from tallystick.wiring import open_services
 
     with (

@@ -14,7 +14,7 @@ from tallystick.orchestration.airflow_releases import CronDataIntervalTimetable
 from tallystick.orchestration.complete_sensor import FeedCompleteSensor
 from tallystick.orchestration.dag_ids import DEADLINE, TAG, dag_id_of
 from tallystick.orchestration.ingest import TASK_DEFAULTS
-from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.last_tasks import notify_after
 from tallystick.orchestration.page_link import PageLink
 from tallystick.settings.feed import Feed
 

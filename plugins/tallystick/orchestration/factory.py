@@ -1,4 +1,4 @@
-"""From a folder of feed files to Airflow's DAGs, and to the error that shows what is wrong in it.
+"""Makes Airflow's DAGs of a folder of feed files, and the error that shows what is wrong in it.
 
 A broken file takes away its own feed's DAGs and no other's. It is shown by a DAG file of its own:
 Airflow knows one import error per DAG file, and a file that raises has no DAGs.
@@ -32,7 +32,7 @@ _KINDS: Final[Mapping[str, Callable[[Feed], DAG | None]]] = {
 
 
 def airflow_dags() -> dict[str, DAG]:
-    """What a DAG file needs for `globals()`: the DAGs of the feeds in the folder that
+    """Returns what a DAG file puts into `globals()`: the DAGs of the feeds in the folder that
     TALLYSTICK_FEEDS names. Raises as `build_dags`.
     """
     return build_dags(feeds_folder(os.environ), get_parsing_context().dag_id)

@@ -16,7 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.page_link import page_of_run
 from tallystick.orchestration.run_context import Context
-from tallystick.report.program import as_called
+from tallystick.report.safe_text import as_called
 from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def in_airflow_terms() -> Iterator[None]:
 
 
 def failed_check(error: CheckFailed, context: Context) -> BaseException:
-    """What to raise for a feed that is not in order, once the log names verdict, findings and page.
+    """Logs verdict, findings and page of a feed that is not in order; returns what to raise.
 
     Airflow's own way comes first, then the command.
     """
@@ -82,7 +82,7 @@ def failed_check(error: CheckFailed, context: Context) -> BaseException:
 
 
 def failed_as_said(words: str, next_step: str, context: Context) -> BaseException:
-    """What to raise once the log has these words with a link to the run's page, and what to do."""
+    """Logs these words, a link to the run's page, and what to do; returns what to raise."""
     ti = context["ti"]
     said = with_capital(f"{words.rstrip('.')}: {page_of_run(ti.dag_id, ti.run_id)}")
     log.error("%s", said)

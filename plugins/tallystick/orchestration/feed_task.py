@@ -27,7 +27,7 @@ class FeedTask(BaseOperator):
         self.work = work
 
     def execute(self, context: Context) -> object:
-        """What the work returns."""
+        """Does the work."""
         with step_told(self.feed.name, self.task_id):
             return self.work(self.feed, context)
 

@@ -1,4 +1,4 @@
-"""What a batch tells OpenLineage: its topic, its directory, how many rows, which ranges.
+"""A batch tells OpenLineage its topic, its directory, how many rows, which ranges.
 
 Imported by OpenLineage's provider alone, where it is installed. The ledger says all of it.
 """
@@ -14,8 +14,8 @@ from openlineage.client.facet_v2 import RunFacet, output_statistics_output_datas
 
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId
-from tallystick.orchestration.announcement import landed_extra
 from tallystick.orchestration.connections import airflow_connection, open_ledger
+from tallystick.orchestration.ingest import landed_extra
 from tallystick.settings.feed import Feed
 from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection

@@ -18,7 +18,7 @@ RUN_ROUTE: Final = "tallystick-run"
 
 
 class PageLink(BaseOperatorLink):
-    """What this run has planned, landed, proven and found."""
+    """Leads to what this run has planned, landed, proven and found."""
 
     name = "Tallystick"
 

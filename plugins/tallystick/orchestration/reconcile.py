@@ -14,15 +14,14 @@ from tallystick.orchestration.airflow_releases import (
     CronTriggerTimetable,
     DownstreamTasksSkipped,
 )
-from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import services_of
 from tallystick.orchestration.dag_ids import RECONCILE, TAG, dag_id_of
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TASK_DEFAULTS
-from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.run_context import Context, owner_of
-from tallystick.report.program import as_called, program
+from tallystick.report.safe_text import as_called, program
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -77,8 +76,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     """
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.report.troubles import troubles_among
-    from tallystick.domain.rules.findings import Level
-    from tallystick.domain.rules.outcomes import Outcome, outcome_of
+    from tallystick.domain.rules.findings import Level, Outcome, outcome_of
     from tallystick.report.faces import face_of
     from tallystick.workflows.landing import checking
     from tallystick.workflows.reconciling import reconciliation, reporting

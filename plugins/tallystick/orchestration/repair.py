@@ -9,25 +9,24 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tallystick.domain.identities import BatchId
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.orchestration import dry_run
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSkipException
 from tallystick.orchestration.batch_tasks import batch_tasks
-from tallystick.orchestration.completing import announce_complete_after
 from tallystick.orchestration.connections import bounded_by_airflow, services_of
 from tallystick.orchestration.dag_ids import REPAIR, TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.ingest import TASK_DEFAULTS
-from tallystick.orchestration.notifying import notify_after
+from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.repair_conf import DIGESTS, NUMBERS, digests_of, numbers_of
 from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
     is_dry_run,
     owner_of,
+    show_dry_run,
     state_of,
 )
-from tallystick.report.program import as_called
+from tallystick.report.safe_text import as_called
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -105,8 +104,8 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
         numbers, digests = numbers_of(context["params"]), digests_of(context["params"])
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers, digests=digests)
-            lines = plan_lines(report.feed, report.plan)
-            dry_run.show(context, lines, evidence=report.evidence)
+            lines = plan_lines(report.plan)
+            show_dry_run(context, lines, evidence=report.evidence)
             log.info("A dry run: nothing was changed. Untick it to repair.")
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.

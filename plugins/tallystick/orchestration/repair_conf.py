@@ -1,4 +1,4 @@
-"""What a run of `repair_<feed>` is given: written by the page, read by the DAG and the page."""
+"""The page writes the conf of a run of `repair_<feed>`; the DAG and the page read it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIGESTS: Final = _listed("[0-9a-fA-F]{8}")
 def conf_of(
     numbers: Collection[int], digests: Collection[str], *, is_dry_run: bool
 ) -> dict[str, Any]:
-    """What the form of a repair would give.
+    """Returns what the form of a repair would give.
 
     >>> conf_of([3, 4], ["0a1b2c3d"], is_dry_run=True)
     {'findings': '3, 4', 'evidence': '0a1b2c3d', 'dry_run': True}

@@ -1,8 +1,12 @@
-"""What a task is told of its run by Airflow's context: the window, the owner, what has failed."""
+"""What a task is told of its run by Airflow's context: the window, the owner, what has failed.
+
+And what it tells the page of its run: what a dry run would do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
@@ -11,7 +15,13 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
 from tallystick.errors import ConfigurationError, RunParameterUnknown, WindowIncomplete
 
+log = logging.getLogger(__name__)
+
 Context = Mapping[str, Any]
+SHOWN: Final = "dry_run"
+"""The XCom's key."""
+MOST_LINES: Final = 200
+_LONGEST: Final = 2_000
 _INSTANT: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
 _FAILED: Final = ("failed", "upstream_failed")
 
@@ -125,3 +135,22 @@ def instant_of(feed: str, name: str, value: datetime | str) -> datetime:
 
 def _param(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
     return instant_of(feed, name, params[name]) if params.get(name) else None
+
+
+def show_dry_run(
+    context: Context, lines: Iterable[tuple[int, str]], *, evidence: Sequence[str] = ()
+) -> None:
+    """Log each line at its level, and keep the first of them for the page of the run.
+
+    An XCom is where they are kept: the ledger records nothing of a dry run. The digests of the
+    evidence stand beside them: what is then done is done of that alone.
+    """
+    told = list(lines)
+    for level, words in told:
+        log.log(level, "%s", words)
+    kept = [
+        {"text": words[:_LONGEST], "is_warning": level >= logging.WARNING}
+        for level, words in told[:MOST_LINES]
+    ]
+    value = {"lines": kept, "left_out": len(told) - len(kept), "evidence": list(evidence)}
+    context["ti"].xcom_push(key=SHOWN, value=value)

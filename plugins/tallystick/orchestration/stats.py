@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallystick.domain.identities import FeedName
-from tallystick.ports.ledger import Ledger
+
+if TYPE_CHECKING:
+    from tallystick.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def step_told(feed: str, step: str) -> Iterator[None]:
-    """How long the block takes, however it ends: `tallystick.step_duration`, in milliseconds."""
+    """Sends how long the block takes, however it ends: `tallystick.step_duration`, in ms."""
     began = time.monotonic()
     try:
         yield

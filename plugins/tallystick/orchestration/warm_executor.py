@@ -27,7 +27,7 @@ LIBRARIES: Final = (
 
 
 class WarmExecutor(LocalExecutor):
-    """For Airflow's core.executor: tallystick.orchestration.warm_executor.WarmExecutor."""
+    """Airflow's core.executor may be `tallystick.orchestration.warm_executor.WarmExecutor`."""
 
     def start(self) -> None:
         """Import, then fork the workers."""

@@ -11,21 +11,20 @@ import gzip
 import json
 from functools import cache
 from hashlib import sha256
+from importlib.resources import files
 from typing import Final
 
-from jinja2 import PackageLoader, Template
+from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.report.document import PartitionPart
+from tallystick.domain.report.document import PartitionPart, ReportDocument
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings, troubles_of
 from tallystick.domain.verdicts import Verdict
-from tallystick.report.charts.drawn import drawn
-from tallystick.report.frames import Report
+from tallystick.report.charts import drawn
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
-from tallystick.report.templating import environment, page_asset
 from tallystick.report.wording import (
     duration_text,
     extent_text,
@@ -33,6 +32,9 @@ from tallystick.report.wording import (
     instant_text,
     interval_text,
     place_text,
+    places_text,
+    troubles_text,
+    window_text,
 )
 
 _SHOWN_FINDINGS: Final = 8
@@ -42,13 +44,11 @@ _WRITTEN_PARTITIONS: Final = 50
 _VERDICTS: Final = tuple(Verdict)
 
 
-def html_page(report: Report) -> str:
+def html_page(document: ReportDocument) -> str:
     """The page: first what needs no script, then what is too long for it."""
-    document = report.document
     troubles = troubles_of(document.findings)
     findings = [trouble_cells(each) for each in troubles]
-    by_number = {each.partition: each for each in document.partitions}
-    partitions = [partition_cells(by_number[each]) for each in report.partitions["partition"]]
+    partitions = [partition_cells(each) for each in document.worst_first]
     counts = {
         verdict: sum(1 for each in troubles if each.verdict is verdict)
         for verdict in reversed(_VERDICTS)
@@ -115,7 +115,7 @@ def _each_place(trouble: Trouble) -> str:
 
 
 def _evidence(trouble: Trouble) -> str:
-    """What each finding rests on, each evidence once."""
+    """Returns what each finding rests on, each evidence once."""
     shown = (
         json.dumps(each.evidence, indent=1, sort_keys=True, ensure_ascii=False)
         for each in trouble.findings[:_WRITTEN_PLACES]
@@ -179,3 +179,37 @@ def _digest(script: str) -> str:
 @cache
 def _template() -> Template:
     return environment(PackageLoader("tallystick.report", "page")).get_template("page.html")
+
+
+def environment(loader: BaseLoader | None = None) -> Environment:
+    """Where templates are made; they have our words for numbers, instants and places."""
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        finalize=_harmless,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["instant"] = instant_text
+    made.filters["window"] = window_text
+    made.filters["grouped"] = grouped
+    made.filters["duration"] = duration_text
+    made.filters["place"] = place_text
+    made.filters["extent"] = extent_text
+    made.filters["places"] = places_text
+    made.globals["interval"] = interval_text
+    made.globals["troubles_text"] = troubles_text
+    return made
+
+
+@cache
+def page_asset(name: str) -> str:
+    """The text of a file of the report's page: pages beside it show the same things."""
+    return (files("tallystick.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _harmless(value: object) -> object:
+    """What a template writes: every text without what can't be seen; it is escaped after this."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return visible_lines(str(value)) if is_text else value

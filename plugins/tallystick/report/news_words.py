@@ -17,7 +17,7 @@ _MOST_TOLD: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class NewsWords:
-    """What a notifier's templates may use, as `news`."""
+    """A notifier's templates may use these, as `news`."""
 
     feed: str
     subject: str

@@ -9,26 +9,32 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.report.document import PartitionPart, ReportDocument
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import Level
-from tallystick.report.frames import WORST_FIRST, Report
+from tallystick.domain.verdicts import Verdict
 from tallystick.report.safe_text import visible
-from tallystick.report.wording import grouped, instant_text, trouble_lines, troubles_text
+from tallystick.report.wording import (
+    grouped,
+    instant_text,
+    interval_text,
+    trouble_lines,
+    troubles_text,
+)
 
 _MOST_TROUBLES: Final = 50
 _MOST_PARTITIONS: Final = 20
 
 
-def plain_text(report: Report) -> str:
+def plain_text(document: ReportDocument) -> str:
     """The report in lines: the verdict, what is proven, findings with their next steps, partitions.
 
     What is left out is counted.
     """
-    return "".join(visible(line) + "\n" for line in _lines(report))
+    return "".join(visible(line) + "\n" for line in _lines(document))
 
 
-def _lines(report: Report) -> Iterator[str]:
-    document = report.document
-    yield f"Feed {document.feed}, topic {document.topic}, {instant_text(document.taken_at)}"
-    yield f"Verdict: {document.verdict.value} at levels {', '.join(document.levels)}"
+def _lines(document: ReportDocument) -> Iterator[str]:
+    feed, levels = f"Feed {document.feed}, topic {document.topic}", ", ".join(document.levels)
+    at = instant_text(document.taken_at)
+    yield f"{feed}: {document.verdict.value} (levels {levels}; {at})."
     yield f"Complete up to: {_complete(document)}"
     for each in document.held_back_by if document.complete_up_to != document.taken_at else ():
         yield f"  held back by {each}"
@@ -42,7 +48,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _hole_lines(document)
     yield from _full_read_lines(document)
     yield from compared_lines(document)
-    yield from _partition_lines(report)
+    yield from _partition_lines(document)
 
 
 def _hole_lines(document: ReportDocument) -> Iterator[str]:
@@ -56,7 +62,7 @@ def _hole_lines(document: ReportDocument) -> Iterator[str]:
 
 
 def _full_read_lines(document: ReportDocument) -> Iterator[str]:
-    """How many batches a scrub has read; the others' content nobody can compare yet."""
+    """Counts batches that a scrub has read; the others' content nobody can compare yet."""
     ages = [each for each in document.ages if each.level == Level.L3.value]
     batches = sum(each.batches for each in ages)
     never = sum(each.batches for each in ages if each.from_seconds is None)
@@ -67,7 +73,7 @@ def _full_read_lines(document: ReportDocument) -> Iterator[str]:
 
 
 def compared_lines(document: ReportDocument) -> Iterator[str]:
-    """What a second reader has compared with the broker, and what it could not."""
+    """Tells what a second reader has compared with the broker, and what it could not."""
     compared = document.second_reader
     if compared:
         yield (
@@ -101,49 +107,37 @@ def _finding_lines(document: ReportDocument) -> Iterator[str]:
         yield f"... and {grouped(left)} more, in the report's other forms."
 
 
-def _partition_lines(report: Report) -> Iterator[str]:
-    document = report.document
+def _partition_lines(document: ReportDocument) -> Iterator[str]:
     if not document.partitions:
         return
     counts = {
         verdict: sum(1 for each in document.partitions if each.verdict is verdict)
-        for verdict in WORST_FIRST
+        for verdict in reversed(Verdict)
     }
     told = ", ".join(f"{grouped(n)} {verdict.value}" for verdict, n in counts.items() if n)
     yield ""
     yield f"{grouped(len(document.partitions))} partition(s): {told}"
-    order = list(report.partitions["partition"][:_MOST_PARTITIONS])
-    by_number = {each.partition: each for each in document.partitions}
-    headers = [
-        "partition",
-        "gen",
-        "verdict",
-        "accounted",
-        "rows",
-        "holes",
-        "lost",
-        "lag",
-        "complete up to",
-    ]
-    rows = [_partition_cells(document.topic, by_number[each]) for each in order]
+    shown = document.worst_first[:_MOST_PARTITIONS]
+    headers = ("partition", "generation", "accounted", "verdict", "evidence", "lag",
+               "complete up to")  # fmt: skip
+    rows = [_partition_cells(document.topic, each) for each in shown]
     widths = [max(len(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
     for row in (headers, *rows):
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(padded).rstrip()
-    left = len(document.partitions) - len(order)
+    left = len(document.partitions) - len(shown)
     if left > 0:
         yield f"... and {grouped(left)} more."
 
 
 def _partition_cells(topic: str, part: PartitionPart) -> list[str]:
+    others = [each for each in (*part.holes.items(), ("lost", part.lost)) if each[1]]
     return [
         visible(f"{topic}-{part.partition}"),
         str(part.generation),
+        interval_text(part.first_offset, part.frontier),
         part.verdict.value,
-        f"[{grouped(part.first_offset)}, {grouped(part.frontier)})",
-        grouped(part.rows),
-        grouped(sum(part.holes.values())),
-        grouped(part.lost),
+        f"{grouped(part.rows)} rows" + "".join(f" + {grouped(n)} {kind}" for kind, n in others),
         grouped(part.lag),
         instant_text(part.complete_up_to),
     ]

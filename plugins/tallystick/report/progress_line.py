@@ -1,20 +1,35 @@
-"""The one line that says how far a piece of work has come, as wide as there is room."""
+"""The one line that says how far a piece of work has come: as wide as there is room, or in a log.
+
+A log has one every few seconds, and none of what is over sooner.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from tallystick.ports.progress import Progress
+from tallystick.ports.progress import Progress, Told
 from tallystick.report.wording import grouped
+
+log = logging.getLogger(__name__)
+# Shown wherever the package's log is shown at all: who asked for errors alone waits, too.
+log.setLevel(logging.INFO)
+
+FIRST_SECONDS: Final = 5.0
+# A landing of hours needs no thousand lines: each comes after a tenth of what has passed.
+_LATER: Final = 10
 
 BYTES: Final = "bytes"
 _UNITS: Final = ("kB", "MB", "GB", "TB")
 
 
 class ProgressLine:
-    """What was heard last, and since when its phase goes on; `hear` may be called by any thread."""
+    """Keeps what was heard last, and since when its phase goes on; any thread may call `hear`."""
 
     def __init__(self, title: str, now: Callable[[], float]) -> None:
         self._title, self._now = title, now
@@ -39,7 +54,7 @@ class ProgressLine:
 
 
 def _pieces(progress: Progress, seconds: float) -> Iterator[str]:
-    """What is said, the most important first."""
+    """Returns what is said, the most important first."""
     place = ", ".join(each for each in (progress.part, progress.phase) if each)
     counted = _counted(progress)
     yield from (each for each in (place, counted) if each)
@@ -97,3 +112,21 @@ def _duration(seconds: float) -> str:
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@contextmanager
+def plain_lines(title: str) -> Iterator[Told]:
+    """Log how far the block has come, now and then, by what is told to the result."""
+    line, ended, begun = ProgressLine(title, time.monotonic), threading.Event(), time.monotonic()
+
+    def say() -> None:
+        while not ended.wait(max(FIRST_SECONDS, (time.monotonic() - begun) / _LATER)):
+            log.info("%s", line.text())
+
+    thread = threading.Thread(target=say, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield line.hear
+    finally:
+        ended.set()
+        thread.join()

@@ -1,15 +1,23 @@
 """Texts from outside, made harmless for where they are shown. Every face says nothing but these.
 
-Topics, headers, file names and errors of other programs may hold anything.
+Topics, headers, file names and errors of other programs may hold anything. Our own command is
+called as it is where the text is read: errors, findings and the ledger call it `tallystick`.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import unicodedata
+from functools import cache
 from typing import Final
 
-from tallystick.report.program import as_called
-
+PROGRAM_SETTING: Final = "TALLYSTICK_PROGRAM"
+COMMANDS: Final = (
+    "feed", "doctor", "plan", "land", "batches", "files", "reconcile", "report", "complete",
+    "findings", "explain", "repair", "waive", "kafka-secrets", "ledger", "jars",
+)  # fmt: skip
+_CALL: Final = re.compile(rf"(?<![\w./-])tallystick (?=(?:{'|'.join(COMMANDS)})\b)")
 # What a spreadsheet takes for the start of a formula, also behind white space that it strips.
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "|", "%")
 _STRIPPED: Final = ("\t", "\r", "\n")
@@ -59,3 +67,32 @@ def spreadsheet_cell(value: object) -> str:
     first = unicodedata.normalize("NFKC", value.lstrip()[:1])
     quote = "'" if first in _FORMULA_STARTS or value[:1] in _STRIPPED else ""
     return quote + visible(value)
+
+
+def as_called(text: str) -> str:
+    """The text with each command of ours as it is called here; a second time changes nothing."""
+    if "tallystick " not in text:
+        return text
+    called = program()
+
+    def named(match: re.Match[str]) -> str:
+        is_named = text.endswith(called, 0, match.end() - 1)
+        return match[0] if is_named else f"{called} "
+
+    return _CALL.sub(named, text)
+
+
+def program() -> str:
+    """The program's name: the setting's, else the wheel's script, else the plugins folder's way."""
+    return os.environ.get(PROGRAM_SETTING) or _installed()
+
+
+@cache
+def _installed() -> str:
+    from importlib.metadata import PackageNotFoundError, distribution  # seldom asked, and slow
+
+    try:
+        distribution("tallystick")
+    except PackageNotFoundError:
+        return "python -m tallystick"
+    return "tallystick"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
+from tallystick.domain.window import Window
 
 _MOST_PLACES: Final = 6
 _MOST_ACCEPTED: Final = 20
@@ -28,6 +29,21 @@ def instant_text(instant: datetime | None) -> str:
     if instant is None:
         return "-"
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def window_text(window: Window | None) -> str:
+    """The window in UTC, without its end's day while that is the start's, up to 24:00; or a dash.
+
+    >>> window_text(Window(datetime(2026, 11, 1, 6, tzinfo=UTC), datetime(2026, 11, 2, tzinfo=UTC)))
+    '2026-11-01 06:00-24:00'
+    """
+    if window is None:
+        return "-"
+    start, end = window.from_instant, window.until_instant
+    clock = f"{end:%H:%M}" if end.date() == start.date() else "24:00"
+    if (end - timedelta(microseconds=1)).date() != start.date():
+        clock = f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M}-{clock}"
 
 
 def grouped(value: int | None) -> str:
@@ -67,7 +83,7 @@ def place_text(finding: FindingPart) -> str:
 
 
 def places_text(findings: Sequence[FindingPart], most: int = _MOST_PLACES) -> str:
-    """Where the findings are, each place once; those beyond the bound are counted."""
+    """Names where the findings are, each place once; those beyond the bound are counted."""
     places = list(
         dict.fromkeys(place_text(each) for each in findings if each.partition is not None)
     )
@@ -77,7 +93,7 @@ def places_text(findings: Sequence[FindingPart], most: int = _MOST_PLACES) -> st
 
 
 def extent_text(trouble: Trouble) -> str:
-    """Where the trouble is, in few words: its one place, or of how many it is made."""
+    """Says where the trouble is, in few words: its one place, or how many it has."""
     if len(trouble.findings) == 1:
         return place_text(trouble.worst)
     intervals = {place_text(each) for each in trouble.findings if each.partition is not None}
@@ -91,7 +107,7 @@ def extent_text(trouble: Trouble) -> str:
 
 
 def landed_text(accepted: Sequence[FindingPart]) -> str:
-    """What is proven of a feed: nothing that people have accepted is called landed."""
+    """Says what is proven of a feed: nothing that people have accepted is called landed."""
     losses, others = [], []
     for each in accepted:
         until = each.waiver.expires_at.isoformat(timespec="seconds") if each.waiver else "-"
@@ -116,7 +132,7 @@ def _some(words: Sequence[str]) -> str:
 
 
 def trouble_words(trouble: Trouble) -> list[str]:
-    """What the trouble is and where, in one line or more."""
+    """Says what the trouble is and where, in one line or more."""
     worst = trouble.worst
     numbered = f"{named_findings(trouble.numbers)}: " if trouble.numbers else ""
     said = f"{trouble.verdict.value}  {worst.code} {worst.name}: {worst.cause}"
@@ -133,7 +149,7 @@ def trouble_lines(trouble: Trouble) -> list[str]:
 
 
 def troubles_text(troubles: int | None, findings: int) -> str:
-    """How many troubles, and findings where that is another number; these alone for None.
+    """Counts troubles, and findings where that is another number; these alone for None.
 
     >>> troubles_text(1, 1), troubles_text(2, 13), troubles_text(None, 5000)
     ('1 trouble', '2 troubles (13 findings)', '5 000 findings')

@@ -1,4 +1,4 @@
-"""How often a schedule comes round, and where its windows begin and end."""
+"""A schedule says how often it comes round, and where its windows begin and end."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _from_json(conn_id: str, text: str) -> Connection:
 
 
 def _from_uri(conn_id: str, text: str) -> Connection:
-    """By Airflow's rules: every part is percent-encoded, a second scheme belongs to the host."""
+    """Reads a URI by Airflow's rules: parts are percent-encoded, a second scheme is the host's."""
     wrong = Connection(conn_id, "").wrong(variable_of(conn_id), HIDDEN, _URI_FORM)
     conn_type, *schemes, rest = ("", text) if "://" not in text else text.split("://")
     protocol = f"{schemes[0]}://" if schemes else ""

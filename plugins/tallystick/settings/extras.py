@@ -1,4 +1,4 @@
-"""How the parts of a connection are read, whatever its kind.
+"""Connections of all kinds have their parts read here.
 
 A part that is wrong is a ConfigurationError that names the connection and the part, never a secret.
 """
@@ -39,7 +39,7 @@ def shown_word(value: str) -> str:
 
 
 def only_these(name: str, known: Collection[str]) -> str:
-    """What is accepted in place of a name that is not known.
+    """Says what is accepted in place of a name that is not known.
 
     >>> only_these("ssl_mode", ["host", "sslmode"])
     'nearest known: sslmode; only these: host, sslmode'

@@ -1,4 +1,4 @@
-"""What a feed is: one topic, landed under one directory by one schedule. Models of a feed file.
+"""A feed is one topic, landed under one directory by one schedule. Models of a feed file.
 
 Every field says in one place what it accepts; the words are shown when a value is refused. The
 models are immutable, and know neither files nor lines.
@@ -36,7 +36,7 @@ _ZSTD_LEVEL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What a field accepts, in words for the person who wrote something else."""
+    """Says what a field accepts, to the person who wrote something else."""
 
     words: str
 
@@ -126,7 +126,7 @@ class Section(BaseModel):
 
 
 class Source(Section):
-    """What is read."""
+    """The feed reads this."""
 
     connection: ConnectionId = "kafka_default"
     topic: Annotated[
@@ -153,7 +153,7 @@ class Source(Section):
 
 
 class Schedule(Section):
-    """When Airflow lands."""
+    """Airflow lands at these times."""
 
     cron: Cron
     timezone: Annotated[
@@ -174,7 +174,7 @@ class Schedule(Section):
 
 
 class PlanLimits(Section):
-    """How far one run goes, and how much one batch holds."""
+    """One run goes so far, and one batch holds so much."""
 
     until: Annotated[Literal["now", "window_end"], Accepted("now, window_end")] = "now"
     max_records_per_run: Count = 50_000_000
@@ -183,7 +183,7 @@ class PlanLimits(Section):
 
 
 class Target(Section):
-    """Where it is landed."""
+    """The feed is landed here."""
 
     connection: ConnectionId = "webhdfs_default"
     root: Annotated[
@@ -222,7 +222,7 @@ class Target(Section):
 
 
 class SparkSettings(Section):
-    """Where Spark runs, and what it is told beyond what the landing sets itself."""
+    """Spark runs here, and is told this beyond what the landing sets itself."""
 
     connection: ConnectionId = "spark_default"
     pool: Annotated[
@@ -253,7 +253,7 @@ class SparkSettings(Section):
 
 
 class ReconcileSettings(Section):
-    """When the landed data is proven from outside, and how early a coming loss is told."""
+    """Landed data is proven from outside at these times, and a coming loss told so early."""
 
     cron: Cron = "30 * * * *"
     scrub_every: Duration = timedelta(days=7)

@@ -29,7 +29,7 @@ _Place: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FeedFolder:
-    """What lies in a folder of feed files."""
+    """A folder holds feed files."""
 
     feeds: Mapping[str, Feed]
     """By name, sorted; only those whose files are right."""
@@ -108,7 +108,7 @@ def feed_as_written(folder: Path, name: str) -> Feed:
 
 
 def _owners(feeds: Iterable[Feed]) -> Mapping[_Place, str]:
-    """By connection and directory, the feed that lands there."""
+    """Returns the feed that lands in each connection and directory."""
     return {
         (each.target.connection, f"{each.target.root}/{each.name}"): each.name for each in feeds
     }

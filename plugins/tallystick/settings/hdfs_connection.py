@@ -1,4 +1,4 @@
-"""What a connection to HDFS means: checked and typed. Opens nothing."""
+"""A connection to HDFS is checked and typed here. Opens nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WebHdfsConnection:
 
     @classmethod
     def of(cls, connection: Connection) -> WebHdfsConnection:
-        """From host (more after commas or semicolons), port, login, password, the extra.
+        """Reads host (more after commas or semicolons), port, login, password, the extra.
 
         One way to log in at most: an unused one would look as if it counted. The names that
         Airflow's WebHDFS connection knows mean here what they mean there, but `verify` can't be

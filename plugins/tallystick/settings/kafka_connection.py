@@ -1,4 +1,4 @@
-"""What a connection to Kafka means: checked and typed. Opens nothing but certificates and keys."""
+"""A connection to Kafka is checked and typed here. Opens nothing but certificates and keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class KafkaConnection:
 
     @classmethod
     def of(cls, connection: Connection) -> KafkaConnection:
-        """From the extra's properties; host, port, login and password fill what they leave open.
+        """Reads the extra's properties; host, port, login and password fill what they leave open.
 
         Certificates and keys are read here. Raises ConfigurationError, with the connection and the
         property that can't be used.

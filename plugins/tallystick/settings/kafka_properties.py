@@ -1,4 +1,4 @@
-"""What a Kafka connection may say, checked once for all clients that use it, and put into one form.
+"""A Kafka connection is checked once for all clients that use it, and put into one form.
 
 The names are librdkafka's, with Java's names of stores beside them. Three clients read the answer:
 kafka-python, librdkafka, and Java's in Spark. So what one of them cannot do is refused here, before

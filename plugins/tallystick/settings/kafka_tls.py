@@ -33,7 +33,7 @@ SOURCES: Final = (
 
 
 def tls_texts(given: Mapping[str, str], wrong: Wrong) -> dict[str, str]:
-    """Whom to trust and who we are, as PEM text under CA, CERTIFICATE and KEY; no key is no entry.
+    """Returns whom to trust and who we are: PEM text under CA, CERTIFICATE and, if any, KEY.
 
     Raises what `wrong` makes of a file that can't be read, or that holds something else.
     """

@@ -1,4 +1,4 @@
-"""What a connection to the ledger's database means: checked and typed. Opens nothing."""
+"""A connection to the ledger's database is checked and typed here. Opens nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LedgerConnection:
 
     @classmethod
     def of(cls, connection: Connection) -> LedgerConnection:
-        """From host, port, login, password, schema (the database), libpq parameters as extra.
+        """Reads host, port, login, password, schema (the database), libpq parameters as extra.
 
         Or from a `dsn` in the extra: any text that libpq takes, used as it is.
         """
@@ -76,7 +76,7 @@ class LedgerConnection:
 
 
 def _ledger_hosts(connection: Connection) -> str:
-    """As libpq's URL has them: a directory with a socket, or hosts with their ports."""
+    """Writes them as libpq's URL does: a directory with a socket, or hosts with their ports."""
     host = connection.host or ""
     if not host or "/" in host:
         return f"{quote(host, safe='')}:{connection.port or 5432}"

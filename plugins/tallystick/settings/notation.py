@@ -1,4 +1,4 @@
-"""How values are written in a feed file: names, instants, durations, cron, directories.
+"""A feed file writes values so: names, instants, durations, cron, directories.
 
 Every function gives the value that the text means, or raises ValueError with the reason alone:
 which file, line and key it was is known elsewhere. Nothing here opens a file or knows a model.

@@ -1,4 +1,4 @@
-"""What is wrong with a feed file, one value per trouble: file, line, key, value, what is accepted.
+"""A feed file's problems are values: file, line, key, value, what is accepted.
 
 Puts pydantic's and YAML's findings into one form. Never shows the value of an unknown key or of
 anything that looks like a secret.
@@ -51,7 +51,7 @@ class FeedProblem:
 
 
 def problems_of_document(file: str, document: YamlDocument) -> tuple[FeedProblem, ...]:
-    """What YAML itself has to say."""
+    """Returns the problems that YAML itself finds."""
     return tuple(
         FeedProblem(file, each.line, _dotted(each.path), each.words) for each in document.troubles
     )
@@ -60,7 +60,7 @@ def problems_of_document(file: str, document: YamlDocument) -> tuple[FeedProblem
 def problems_of_values(
     file: str, document: YamlDocument, error: ValidationError
 ) -> tuple[FeedProblem, ...]:
-    """What the models have to say, at most one problem for each key."""
+    """Returns the problems that the models find, at most one for each key."""
     found: dict[KeyPath, FeedProblem] = {}
     for details in error.errors(include_url=False):
         path = _key_path(details["loc"])
@@ -174,7 +174,7 @@ def _known_keys(path: KeyPath) -> list[str]:
 
 
 def _accepted(path: KeyPath) -> str | None:
-    """What the field at this path accepts, in its own words; a Spark property has none."""
+    """Says what the field at this path accepts, in its own words; a Spark property has none."""
     model: type[BaseModel] | None = Feed
     found: _Field | None = None
     for step in path:

@@ -1,4 +1,4 @@
-"""Which Spark properties a feed may set: all that neither break the promise nor carry a secret."""
+"""A feed may set all Spark properties that neither break the promise nor carry a secret."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def carries_secret(key: str, value: str) -> bool:
 
 
 def refusal_of(key: str, value: str) -> str | None:
-    """Why a feed may not set this property to this value; None if it may."""
+    """Says why a feed may not set this property to this value; None if it may."""
     if not _KEY.fullmatch(key):
         return "no Spark property: it must begin with spark."
     if carries_secret(key, value):

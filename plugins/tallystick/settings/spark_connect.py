@@ -1,4 +1,4 @@
-"""What a connection to a Spark Connect server means: checked and typed. Opens nothing.
+"""A connection to a Spark Connect server is checked and typed here. Opens nothing.
 
 By the rules of Airflow's Spark provider (SparkConnectHook): a connection made for it names the same
 server: host, port, login (the user's id), password (the token), the extra's `use_ssl`.
@@ -33,7 +33,7 @@ _SERVER: Final = "the server's host, such as spark.example.com"
 
 
 def session_url(url: str, session_id: str) -> str:
-    """What PySpark opens this session of the server by; the user is `tallystick` if it has none.
+    """Returns PySpark's address of this session; the user is `tallystick` if it has none.
 
     PySpark takes a slash in a token for a path, and the provider's hook leaves it as it is.
     """
@@ -62,7 +62,7 @@ class SparkConnectConnection:
 
     @property
     def url(self) -> str:
-        """What the provider's hook makes of this connection; it holds the token.
+        """Returns what the provider's hook makes of this connection; it holds the token.
 
         Only who works without Airflow needs it: the hook takes seconds to import.
         """

@@ -1,4 +1,4 @@
-"""What a connection for spark-submit means: checked and typed. Opens nothing.
+"""A connection for spark-submit is checked and typed here. Opens nothing.
 
 The extras are those of Airflow's Spark provider, and ours. One that nobody knows, or that would
 have no effect with this master, is refused: who has written it believes that it has one.
@@ -56,7 +56,7 @@ _KEYS: Final = "an absolute path where spark-submit runs, or the keys themselves
 
 @dataclass(frozen=True, slots=True)
 class SparkConnection:
-    """Where Spark applications run."""
+    """Spark applications run here."""
 
     master: str
     deploy_mode: str
@@ -80,7 +80,7 @@ class SparkConnection:
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnection:
-        """By the rules of Airflow's Spark provider: a connection made for it names the same master.
+        """Follows Airflow's Spark provider: a connection made for it names the same master.
 
         A host with a scheme, or without a port, is the master as it is; host and port are a
         standalone master. Nothing ever becomes `yarn` by default.

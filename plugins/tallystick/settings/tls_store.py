@@ -1,4 +1,4 @@
-"""What one property of TLS names or holds, opened: PEM or a PKCS #12 store, told by its content."""
+"""A property of TLS names or holds PEM or a PKCS #12 store, told by its content."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
 class Store:
-    """What one property holds or names, whatever the form."""
+    """One property holds or names this, whatever the form."""
 
     def __init__(self, given: Mapping[str, str], key: str, password: str, wrong: Wrong) -> None:
         self._key, self._wrong, self._password_key = key, wrong, password
@@ -78,7 +78,7 @@ class Store:
         return pkcs12.load_pkcs12(self._data, self._password)
 
     def _openable(self, accepted: str) -> str:
-        """What is accepted, and where the password of it belongs."""
+        """Says what is accepted, and where its password belongs."""
         state = "is given and may be wrong" if self._password else "is not given"
         return f"{accepted} ({self._password_key} {state})"
 
@@ -103,7 +103,7 @@ class Store:
 
 
 def _unusable_kind(key: object) -> str | None:
-    """What it is where not every client can use it; None for a key that all can."""
+    """Says what it is where not every client can use it; None for a key that all can."""
     if isinstance(key, rsa.RSAPrivateKey):
         return None
     if isinstance(key, ec.EllipticCurvePrivateKey):

@@ -27,7 +27,7 @@ _NULL_TAG: Final = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True, slots=True)
 class YamlTrouble:
-    """Why the text can't be read, and where."""
+    """The text can't be read, for this reason, at this place."""
 
     line: int
     """From 1."""

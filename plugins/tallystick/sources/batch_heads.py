@@ -45,7 +45,7 @@ class HeadSearch:
         return {partition: _head(batch) for partition, batch in self._batches()}
 
     def bytes_per_record(self) -> dict[int, float]:
-        """What a record takes unpacked, likewise; by so many batches as cost little."""
+        """Estimates what a record takes unpacked, likewise; by so many batches as cost little."""
         found: dict[int, float] = {}
         read_bytes = 0
         for partition, batch in self._batches():

@@ -1,4 +1,4 @@
-"""What an error code of Kafka means for us: ask again, no such topic, or refused.
+"""An error code of Kafka means for us: ask again, no such topic, or refused.
 
 Codes are the protocol's own (https://kafka.apache.org/protocol#protocol_error_codes). Decides how
 long a question is repeated; sends nothing itself.

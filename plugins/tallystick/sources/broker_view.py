@@ -158,19 +158,19 @@ class KafkaBrokerView:
         return HeadSearch(self._leaders, topic, offsets).found()
 
     def bytes_per_record(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, float]:
-        """What a record takes, by the batches at or after these offsets."""
+        """Estimates what a record takes, by the batches at or after these offsets."""
         return HeadSearch(self._leaders, topic, offsets).bytes_per_record()
 
     def weights(self, slices: Sequence[OffsetRange], most: int) -> Mapping[OffsetRange, Weight]:
-        """What each slice unpacks to, for who reads it by another library."""
+        """Returns what each slice unpacks to, for who reads it by another library."""
         return weights_of(self._leaders, self._topics.log_start_offset, slices, most)
 
     def longest_transaction(self) -> timedelta | None:
-        """What the brokers allow at most."""
+        """Returns the longest that the brokers allow."""
         return self._topics.longest_transaction()
 
     def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
-        """Where the leaders' logs leave these epochs: the end of the largest epoch up to each.
+        """Returns where the leaders' logs leave these epochs: the largest epoch's end up to each.
 
         A log that was cut below the epoch's start so still says where it was cut. The log starts
         are asked for afterwards: a broker forgets epochs whose records have expired, and says then

@@ -39,7 +39,7 @@ TRANSLATED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """What each client library is told. The repr shows the servers and nothing else."""
+    """Each client library is told these. The repr shows the servers and nothing else."""
 
     servers: str
     """For errors: the bootstrap servers, and which connection named them."""
@@ -75,7 +75,7 @@ def client_properties(
 
 
 def _ssl_context(known: Mapping[str, str]) -> ssl.SSLContext:
-    """What kafka-python makes of files, from texts: whom to trust, and who we are."""
+    """Makes of texts what kafka-python makes of files: whom to trust, and who we are."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = known["ssl.endpoint.identification.algorithm"] == "https"

@@ -1,4 +1,4 @@
-"""Why offsets have no record: the broker's batch headers, held against the holes of one range.
+"""The broker's batch headers explain why offsets of one range have no record.
 
 Answers of the broker come in, classes of holes go out; which offset to ask for next is decided
 here, asking is done elsewhere. A hole is explained by what lies in the log, never by what should:
@@ -68,7 +68,7 @@ class HoleWalk:
         return None
 
     def explained(self) -> dict[HoleClass, OffsetRuns]:
-        """What headers prove, by class; `bare` offsets are not in it."""
+        """Returns what headers prove, by class; `bare` offsets are not in it."""
         found = {kind: grown.taken() for kind, grown in self._explained.items()}
         return {kind: runs for kind, runs in found.items() if runs}
 
@@ -81,7 +81,7 @@ class HoleWalk:
         self._position = max(self._position, until_offset)
 
     def take(self, answer: FetchAnswer) -> int:
-        """How many runs of holes this answer settled; it must be the answer for `next_offset`."""
+        """Takes the answer for `next_offset`; returns how many runs of holes it settled."""
         asked = self.next_offset
         if asked is None:
             raise ValueError("the walk is over")
@@ -123,7 +123,7 @@ class HoleWalk:
 
 
 class _Aborts:
-    """Which batches of one answer belong to aborted transactions, by the consumer's own rule.
+    """Tells which batches of one answer belong to aborted transactions, by the consumer's own rule.
 
     The same steps as CompletedFetch.nextFetchedRecord of Kafka's Java consumer. State never
     outlives an answer: each answer lists every aborted transaction that reaches into it.

@@ -41,7 +41,7 @@ _NEEDED: Final = {"Read": 3, "DescribeConfigs": 10}
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and since which term."""
+    """A broker leads a partition, since this term."""
 
     node_id: int
     epoch: int
@@ -193,7 +193,7 @@ class LeaderConnections:
         raise_for_code(code, text, topic=topic, servers=self.servers, asked=asked, right=right)
 
     def again(self, reason: str, *, is_cut: bool = False) -> AskAgain:
-        """What to raise when the answer may come later."""
+        """Returns what to raise when the answer may come later."""
         return AskAgain(BrokerUnavailable(self.servers, reason), is_cut=is_cut)
 
     def _node(self, rather_not: str | None) -> Any:
@@ -226,7 +226,7 @@ class LeaderConnections:
 
 
 def _missing_rights(operations: Collection[int] | None) -> list[str]:
-    """Which of the rights that reading takes are not among ours (KIP-430).
+    """Returns the rights that reading takes and we lack (KIP-430).
 
     Who sees the topic may describe it: a broker that does not even say so says nothing.
     """

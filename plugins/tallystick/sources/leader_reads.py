@@ -1,4 +1,4 @@
-"""What partition leaders give: record batches with aborted transactions, and epoch ends.
+"""Partition leaders give record batches with aborted transactions, and epoch ends.
 
 Each request names the leader epoch that metadata gave, so a broker that only believes to lead is
 found out. A leader that moved is looked up again, within bounds. Nothing here joins a group, keeps
@@ -34,7 +34,7 @@ _EMPTY_ANSWERS: Final = 3
 
 
 class Place(NamedTuple):
-    """Where to fetch in one partition, and how much at most."""
+    """A fetch begins here in one partition, and brings so much at most."""
 
     partition: int
     offset: int

@@ -83,7 +83,7 @@ class ClientCredentials(AbstractTokenProvider):
             raise self._refusal(f"no token in HTTP {status}") from failure
 
     def _trouble(self, words: str) -> Exception:
-        """For what may pass; the brokers have no part in it."""
+        """Makes the error for what may pass; the brokers have no part in it."""
         self.trouble = f"token endpoint {self._url} {words}"
         passing: Exception = kafka_errors.KafkaConnectionError(self.trouble)
         return passing

@@ -181,7 +181,7 @@ def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
 
 
 def unpacked_bytes(batch: RecordBatch, most: int) -> int:
-    """How many bytes the records take unpacked, counted a little beyond `most` at most.
+    """Counts the bytes of the records unpacked, a little beyond `most` at most.
 
     Of a damaged batch those before the damage.
     """
@@ -202,7 +202,7 @@ def unpacked_bytes(batch: RecordBatch, most: int) -> int:
 
 
 def bytes_per_record(batch: RecordBatch) -> float:
-    """What the records with which the batch begins take unpacked, on the average.
+    """Averages what the records with which the batch begins take unpacked.
 
     Of a batch that can't be unpacked here it is a guess: they are taken to be large.
     """

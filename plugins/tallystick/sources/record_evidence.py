@@ -92,7 +92,7 @@ class RecordSearch:
 
 
 def _first_of(places: Iterable[Place]) -> Iterable[Place]:
-    """As many places as one request may hold, at least one."""
+    """Takes as many places as one request may hold, at least one."""
     room = _REQUEST_BYTES
     for each in places:
         if room < each.max_bytes and room < _REQUEST_BYTES:

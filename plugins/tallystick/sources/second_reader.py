@@ -133,7 +133,7 @@ class _Reading:
         self.reason = reason
 
     def weigh(self, weight: Weight) -> None:
-        """By what it unpacks to it is read together with others, or alone, or not at all."""
+        """Decides by its size unpacked if it is read together with others, alone, or not at all."""
         self.is_light = weight.fetch <= _LIGHT_BYTES
         if weight.batch > _MOST_BYTES:
             size = f"{_MOST_BYTES >> 20} MB"
@@ -189,7 +189,7 @@ class LibrdkafkaReader:
             consumer.close()
 
     def read(self, slices: Sequence[OffsetRange], isolation: Isolation) -> Sequence[SliceRead]:
-        """What the broker serves of the slices."""
+        """Returns what the broker serves of the slices."""
         if not slices:
             return ()
         self._last_trouble = self._token_trouble = ""
@@ -261,7 +261,7 @@ class LibrdkafkaReader:
         return self._consumers[isolation, is_light]
 
     def _hear(self, error: Any) -> None:
-        """What the library says of its connections, while it is polled."""
+        """Keeps what the library says of its connections, while it is polled."""
         words = error.str()
         trouble = token_trouble(words, self._properties)
         if trouble:
@@ -275,7 +275,7 @@ class LibrdkafkaReader:
             self._refusal = error
 
     def _read_all(self, consumer: Any, readings: Sequence[_Reading]) -> None:
-        """Of each partition one slice after the other, all partitions at once.
+        """Reads one slice of each partition after the other, all partitions at once.
 
         A partition is given back with the end of each slice: what was fetched beyond is dropped
         then, and nothing more is fetched of it.
@@ -344,7 +344,7 @@ class LibrdkafkaReader:
             reading.end(reading.reached, words)
 
     def _move(self, consumer: Any, reading: _Reading) -> None:
-        """Where the log begins within the slice, read on from there; otherwise it has ended."""
+        """Reads on from where the log begins within the slice; otherwise the slice has ended."""
         low, high = consumer.get_watermark_offsets(
             TopicPartition(reading.asked.partition.topic, reading.number),
             timeout=self._patience,

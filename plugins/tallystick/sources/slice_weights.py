@@ -1,4 +1,4 @@
-"""What a slice unpacks to, before a library that unpacks all that it fetches reads it."""
+"""A slice is weighed before a library reads it that unpacks all that it fetches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLACES_PER_REQUEST: Final = 100
 
 
 class Weight(NamedTuple):
-    """In bytes, unpacked; what can't be read weighs nothing."""
+    """Weights are bytes, unpacked; what can't be read weighs nothing."""
 
     fetch: int = 0
     """The heaviest answer of this size in which records of the slice come."""
@@ -36,7 +36,7 @@ def weights_of(
     slices: Sequence[OffsetRange],
     most: int,
 ) -> Mapping[OffsetRange, Weight]:
-    """Of all that is fetched for each slice, and of what lies right behind it: it may come, too.
+    """Weighs all that is fetched for each slice, and what lies right behind it: it may come, too.
 
     All partitions are asked together. Raises BrokerUnavailable, SourceRefused, TopicUnknown.
     """
@@ -66,7 +66,7 @@ def weights_of(
 
 
 def _weight(answer: FetchAnswer | None, asked: OffsetRange, most: int) -> tuple[Weight, int]:
-    """Of one answer; and one past what it holds, or 0."""
+    """Weighs one answer; returns one past what it holds, too, or 0."""
     fetched = alone = reached = 0
     try:
         for batch in batches_in(answer.records if answer else b""):

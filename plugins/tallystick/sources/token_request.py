@@ -18,7 +18,7 @@ _NOT_IN_TIME: Final = "no whole answer within {:.0f} s"
 
 
 class TokenAnswer(NamedTuple):
-    """What an endpoint has answered."""
+    """An endpoint has answered this."""
 
     status: int
     body: bytes

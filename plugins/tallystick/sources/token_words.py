@@ -1,4 +1,4 @@
-"""What librdkafka says of a token that it could not get, in the words of a refused log-in."""
+"""librdkafka's words for a token that it could not get become those of a refused log-in."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _SECOND_PATIENCE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicy:
-    """What the topic's configuration says about losing records on purpose."""
+    """The topic's configuration says this about losing records on purpose."""
 
     is_compacted: bool
     retention_ms: int | None
@@ -231,7 +231,7 @@ class TopicBounds:
         *,
         all_tell: bool = True,
     ) -> dict[int, Any]:
-        """What the partitions' leaders answer to ListOffsets, by partition.
+        """Returns what the partitions' leaders answer to ListOffsets, by partition.
 
         A new leader can't tell how far its log may be read before its replicas have caught up, for
         minutes where they are too few (KIP-207, KIP-966). It is left out unless all have to tell.

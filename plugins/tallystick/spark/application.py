@@ -1,4 +1,4 @@
-"""How an application that spark-submit starts lives: with its JVM, and telling the runner lines."""
+"""An application that spark-submit starts lives with its JVM, and tells the runner lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an application has begun to read records: before that, its failure is no record's fault."""
+"""Before an application has begun to read records, its failure is no record's fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reading:
     is_told: bool = False
 
     def hear(self, has_begun: object) -> None:
-        """Whether a task is known to have begun by now."""
+        """Says whether a task is known to have begun by now."""
         if has_begun and not self.is_told:
             self.told()
             self.is_told = True

@@ -16,7 +16,7 @@ _END_OF_MESSAGE: Final = re.compile(r"\n\s*(Driver stacktrace:|JVM stacktrace:|S
 
 
 def record_failure_of(error: BaseException) -> str:
-    """Why reading records failed, the same words for the same record: no task, stage or host."""
+    """Says why reading records failed, the same for the same record: no task, stage or host."""
     return _LOST_TASK.sub("", failure_of(error), count=1)
 
 
@@ -27,7 +27,7 @@ def failure_of(error: BaseException) -> str:
 
 
 def cause_of(text: str) -> str:
-    r"""What was reported first, and the innermost cause if that is another; one line, bounded.
+    r"""Tells the first report, and the innermost cause if that is another; one line, bounded.
 
     >>> cause_of("Job aborted.\n\tat a.B(C.scala:1)\nCaused by: IOException: disk full\n\tat d.E()")
     'Job aborted.; caused by IOException: disk full'

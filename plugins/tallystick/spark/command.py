@@ -56,7 +56,7 @@ JAVA_TIME_ZONE: Final = "-Duser.timezone=UTC"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an application is for; whoever looks for it later finds it by the id."""
+    """An application does this; whoever looks for it later finds it by the id."""
 
     feed: str
     what: str
@@ -66,7 +66,7 @@ class Work:
 
     @property
     def name(self) -> str:
-        """As the application is called."""
+        """Names the application."""
         return f"tallystick {self.feed} {self.what} {self.work_id}"
 
 
@@ -123,7 +123,7 @@ def landing_conf(place: SparkPlace, feed_conf: Mapping[str, str]) -> dict[str, s
 
 
 def _tags(place: SparkPlace, conf: Mapping[str, str], work: Work) -> dict[str, str]:
-    """By what YARN finds the application, beside the tags that somebody has given it."""
+    """Returns YARN's tags of the application, and those that somebody has given it."""
     if place.master != "yarn":
         return {}
     given = conf.get("spark.yarn.tags")

@@ -1,4 +1,4 @@
-"""What an error of Spark Connect's client says of the server: it refuses us, or it is lost."""
+"""An error of Spark Connect's client says of the server that it refuses us, or is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a request to a Spark Connect server has come, as its tasks are counted there.
+"""A Spark Connect server counts how many tasks of a request have ended.
 
 The server says so every two seconds, unless it is set otherwise. Tasks that have ended and bytes of
 files are counted; a source that is no file, such as Kafka, has no bytes.

@@ -112,7 +112,7 @@ class ConnectRunner:
             searching.write_result(spark, plan, found)
 
     def scrub(self, order: ScrubOrder) -> ScrubResult:
-        """What the files hold, which nobody has to write; raises ScrubFailed, else as `run`."""
+        """Returns what the files hold; raises ScrubFailed, else as `run`."""
         session_id, work = session_of(order.scrub_id, SCRUB), f"scrub {order.scrub_id}"
         with (
             _failing(partial(ScrubFailed, order.scrub_id), session_id),

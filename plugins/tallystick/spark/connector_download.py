@@ -37,7 +37,7 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """Where it lies in every repository."""
+        """Says where it lies in every repository."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
 
 

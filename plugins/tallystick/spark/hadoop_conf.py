@@ -1,4 +1,4 @@
-"""What a master needs where spark-submit runs: looked for before anything is planned.
+"""A master's configuration is looked for, where spark-submit runs, before anything is planned.
 
 Without a configuration of YARN spark-submit asks 0.0.0.0 for minutes, and ends as if it were down.
 """
@@ -54,7 +54,7 @@ def require_hadoop_conf(place: SparkPlace, environ: Mapping[str, str], *, where:
 
 
 def _given_in(environ: Mapping[str, str], place: SparkPlace) -> Mapping[str, str]:
-    """What the environment says, where it matters: others may need it for other things."""
+    """Returns what the environment says, where it matters: others may need it for other things."""
     if place.master != "yarn":
         return {}
     return {name: environ[name] for name in VARIABLES if environ.get(name)}

@@ -1,4 +1,4 @@
-"""Which Spark a spark-submit would run, read from its own jars before anything is planned.
+"""A spark-submit's own jars say which Spark it would run, before anything is planned.
 
 A connector of another version fails with a class loader's words, and only once work is claimed.
 """
@@ -45,7 +45,7 @@ def require_spark(place: SparkPlace, environ: Mapping[str, str], *, where: str) 
 
 
 def _folders(place: SparkPlace, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where the jars may lie, in the order in which spark-submit itself looks for them."""
+    """Lists where the jars may lie, in the order in which spark-submit itself looks for them."""
     if home := environ.get("SPARK_HOME"):
         yield from _there(Path(home, "jars"))
         return

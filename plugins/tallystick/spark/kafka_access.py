@@ -1,4 +1,4 @@
-"""How Spark's Kafka client reaches the cluster: public options apart from secret ones.
+"""Spark's Kafka client reaches the cluster by public options, and apart from them secret ones.
 
 The plan, the argument list, the log and Spark's UI show options, so a secret is never one. An
 option names a place instead, `${file:NAME:key}`, and Kafka's client looks it up in a properties
@@ -50,7 +50,7 @@ _SECRET_KEYS: Final = {"sasl.jaas.config", "ssl.keystore.key"}
 
 @dataclass(frozen=True, slots=True)
 class KafkaAccess:
-    """What goes into a landing plan, and what goes into the secrets file."""
+    """Some options go into a landing plan, others into the secrets file."""
 
     options: Mapping[str, str]
     """For the plan: options of Spark's Kafka source, without any secret."""
@@ -59,7 +59,7 @@ class KafkaAccess:
 
 
 class KafkaReader(Protocol):
-    """What reads Kafka for us, as far as its secrets go."""
+    """A machine reads Kafka for us with these secrets."""
 
     @property
     def master(self) -> str:
@@ -185,6 +185,6 @@ def _escaped(value: str) -> str:
 
 
 def _by_number(character: str) -> str:
-    """As Java writes it: one number, or the two of a surrogate pair."""
+    """Writes it as Java does: one number, or the two of a surrogate pair."""
     pairs = character.encode("utf-16-be").hex()
     return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))

@@ -17,7 +17,7 @@ piece that only needs longer is read in halves then, so nothing wrong is named."
 
 
 class Deadline:
-    """When an application is ended; a sign of life may bring it nearer, and never moves it away."""
+    """An application ends by then; a sign of life may bring that nearer, never move it away."""
 
     def __init__(self, longest: timedelta, end: Callable[[], object]) -> None:
         self._end = end
@@ -32,7 +32,7 @@ class Deadline:
         return self._passed.is_set()
 
     def expect(self, within: timedelta) -> None:
-        """From now on the next sign of life must come within so long."""
+        """Expects the next sign of life within so long from now on."""
         while len(self._timers) > 1:
             self._timers.pop().cancel()
         self._timers.append(self._timer(within))

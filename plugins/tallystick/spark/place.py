@@ -1,4 +1,4 @@
-"""Where Spark runs, and who can read there what is shipped with an application."""
+"""The place where Spark runs decides who can read what is shipped with an application."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PRIVATE: Final = ("AIRFLOW_", "_AIRFLOW_", "LEDGER_DSN")
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """Where Spark runs, as its connection says."""
+    """Spark runs here, as its connection says."""
 
     master: str
     deploy_mode: str = "client"
@@ -86,7 +86,7 @@ class SparkPlace:
         return self.master == "yarn" and self.deploy_mode == "cluster"
 
     def log_command(self, application_id: str) -> str | None:
-        """What prints a driver's log; None where the driver has written it into our own."""
+        """Returns what prints a driver's log; None where the driver has written it into our own."""
         if self.deploy_mode == "client":
             return None
         if self.is_yarn_cluster:

@@ -60,7 +60,7 @@ class RunningSubmit:
 
 
 def _rest(descriptor: int) -> str:
-    """What lies in the pipe, up to its end."""
+    """Reads what lies in the pipe, up to its end."""
     until, found = time.monotonic() + _DRAIN_SECONDS, bytearray()
     while select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
         chunk = os.read(descriptor, _CHUNK_BYTES)

@@ -70,7 +70,7 @@ def scrub(
     *,
     is_no_file: Callable[[Exception], bool] = lambda _: False,
 ) -> ScrubResult:
-    """What every file of the plan holds, or why it can't be read; the files are not changed.
+    """Returns what every file of the plan holds, or why it can't be read; changes no file.
 
     An error for which `is_no_file` holds is raised: no file is to blame for it.
     """
@@ -160,7 +160,7 @@ def _read_together(spark: SparkSession, files: Sequence[ScrubFile]) -> list[Read
 
 
 def _batch_rows(files: Sequence[ScrubFile], rows: int) -> int:
-    """How many rows are decoded at once: a batch of large values must fit into memory."""
+    """Says how many rows are decoded at once: a batch of large values must fit into memory."""
     size = sum(each.length_bytes for each in files)
     bytes_per_row = _DECODED_PER_STORED_BYTE * size / max(rows, 1)
     return int(max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES / max(bytes_per_row, 1))))

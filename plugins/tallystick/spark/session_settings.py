@@ -49,7 +49,7 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str | None]) -> I
 
 
 def _set_in(spark: SparkSession, names: Iterable[str]) -> dict[str, str | None]:
-    """What somebody has set under these names; None: nothing."""
+    """Returns what somebody has set under these names; None: nothing."""
     all_set = getattr(spark.conf, "getAll", None)  # one question to a server; since Spark 4.0
     get = spark.conf.get if all_set is None else all_set.get
     return {name: get(name, None) for name in names}

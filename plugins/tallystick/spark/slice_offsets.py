@@ -1,4 +1,4 @@
-"""Which offsets the rows of slices have: read by themselves where sums do not prove them.
+"""The offsets of slices are read by themselves where sums do not prove them.
 
 Two columns of a file are read again, as bit maps: a few bytes for every 64 offsets come back. Which
 offsets are there twice is asked only where there are more rows than offsets.

@@ -1,4 +1,4 @@
-"""What is summed up over the rows of each slice.
+"""The rows of each slice are summed up.
 
 1. A large file of one partition is summed up by itself. Sums by file and partition lie in a table
    that Spark looks into at each row, which costs as much as the hashing does.
@@ -89,7 +89,7 @@ _FIRST_AGGREGATES: Final = (
 
 
 class SliceSums(NamedTuple):
-    """What was summed up over one slice."""
+    """One slice has these sums."""
 
     fingerprint: Fingerprint
     has_its_offsets: bool
@@ -101,7 +101,7 @@ FileSums = dict[str, dict[int, SliceSums]]
 
 
 def sums_of(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """What lies in every file; raises ValueError for rows whose place is no place in a log."""
+    """Sums up every file; raises ValueError for rows whose place is no place in a log."""
     large = [each for each in files if len(each.slices) == 1 and each.record_count >= _LARGE_ROWS]
     found = FileSums()
     known = {each.name: sums for each in large if (sums := each.slices[0].known)}
@@ -124,7 +124,7 @@ def _some(files: Sequence[ScrubFile]) -> Iterator[Sequence[ScrubFile]]:
 
 
 def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """Without the files that hold something else than the run of offsets that they should."""
+    """Takes the files that hold just the run of offsets that they should."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
     with session_settings(spark, _one_task_per_file(files)):
@@ -147,7 +147,7 @@ def _taken_as_runs(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
 def _taken_as_known(
     spark: SparkSession, files: Sequence[ScrubFile], known: Mapping[str, Fingerprint]
 ) -> FileSums:
-    """Without the files that hold other rows than those on record."""
+    """Takes the files that hold the rows on record."""
     expected = {each.name: each.slices[0].partition for each in files}
     found = FileSums()
     for row in _summed_by_file(spark, files, (_FIELDS, _KNOWN_CONTENT), _ROW_SUMS):
@@ -158,7 +158,7 @@ def _taken_as_known(
 
 
 def _taken_first(spark: SparkSession, files: Sequence[ScrubFile]) -> FileSums:
-    """Without the files that hold other offsets than those committed."""
+    """Takes the files that hold the committed offsets."""
     expected = {each.name: each.slices[0] for each in files}
     found = FileSums()
     # The committed offsets are hashed here while Spark reads. What has not begun when Spark fails

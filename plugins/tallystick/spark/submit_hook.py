@@ -59,7 +59,7 @@ class HeardSubmitHook(SparkSubmitHook):
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """What the hook writes to, each line of spark-submit among it."""
+        """Returns the hook's log, which has each line of spark-submit."""
         return self._lines
 
     @property

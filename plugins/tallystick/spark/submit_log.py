@@ -43,7 +43,7 @@ _ERROR_LINE: Final = re.compile(
 
 
 def note_in(line: str) -> str | None:
-    """What an application has noted with this line; None where it is no note."""
+    """Returns what an application has noted with this line; None where it is no note."""
     return line.removeprefix(_NOTE) if line.startswith(_NOTE) else None
 
 
@@ -85,11 +85,11 @@ class SubmitLog:
 
     @property
     def has_died(self) -> bool:
-        """Whether a driver that was up has gone without a word: a record may end its JVM."""
+        """Says whether a driver that was up has gone without a word: a record may end its JVM."""
         return self._has_driver and self._told is None
 
     def reason(self, exit_code: int) -> str:
-        """Why the run failed: its own last word, else what YARN says of it, else the last error,
+        """Says why the run failed: its own last word, else YARN's, else the last error,
         else the last line.
         """
         if self._told:

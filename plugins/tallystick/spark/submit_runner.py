@@ -42,7 +42,7 @@ SEARCH_APPLICATION: Final = "search.py"
 
 
 def longest_orphan(place: SparkPlace, longest: timedelta) -> timedelta:
-    """How long a driver may outlive its spark-submit; `longest` is what an application may take:
+    """Says how long a driver may outlive its spark-submit, of `longest` for an application:
     in cluster mode the driver itself sees to that.
     """
     return timedelta(0) if place.deploy_mode == "client" else longest
@@ -54,7 +54,7 @@ def _ignored(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """Who hears what an application says."""
+    """A listener hears what an application says."""
 
     started: Callable[[str], None] = _ignored
     """Its id, once it reads, or has died; of a driver that runs elsewhere, which does not say so,
@@ -133,7 +133,7 @@ class SubmitRunner:
             raise failure(order, found, self._reason(log, exit_code), log.unreached)
 
     def scrub(self, order: ScrubOrder) -> ScrubResult:
-        """What the application has written; raises ScrubFailed with its cause."""
+        """Returns what the application has written; raises ScrubFailed with its cause."""
         command = submit_command(
             # Nothing is asked of Kafka: neither its connector is needed nor its secrets.
             replace(self._place, jars=()),
@@ -152,7 +152,7 @@ class SubmitRunner:
         return order.written()
 
     def _reason(self, log: SubmitLog, exit_code: int) -> str:
-        """Why it failed, and what prints the log of a driver that has written it elsewhere."""
+        """Says why it failed, and what prints the log of a driver that has written it elsewhere."""
         reason = log.reason(exit_code)
         command = self._place.log_command(log.application_id) if log.application_id else None
         return f"{reason}; the driver's log: {command}" if command else reason
@@ -164,7 +164,7 @@ class SubmitRunner:
         heard: _Heard,
         work: str,
     ) -> tuple[SubmitLog, int]:
-        """What the application said, and its exit code; raises ApplicationOverdue."""
+        """Returns what the application said, and its exit code; raises ApplicationOverdue."""
         if "airflow" not in sys.modules:
             # A command's log is not Airflow's to set up.
             os.environ.setdefault(_AS_LIBRARY, "1")

@@ -1,4 +1,4 @@
-"""Which brokers Spark's Kafka client can't reach, by what it says of them."""
+"""Spark's Kafka client says which brokers it can't reach."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class _Later(ModuleType):
 
 @contextmanager
 def pandas_left_out() -> Iterator[None]:
-    """What is imported in the block gets pandas when it uses it, and not before.
+    """Modules that are imported in the block get pandas when they use it, and not before.
 
     Nothing is left out where pandas was imported before, or is not installed. No other thread may
     import pandas meanwhile.

@@ -51,7 +51,7 @@ def end_application(place: SparkPlace, application_id: str) -> bool:
 
 
 def _asked(place: SparkPlace, *arguments: str, outlives: bool = False) -> str | None:
-    """What YARN answers; None where it does not, or refuses."""
+    """Returns what YARN answers; None where it does not, or refuses."""
     if place.keys is not None:
         with work_directory({}) as directory:
             return _asked(place.with_keytab_in(directory), *arguments, outlives=outlives)

@@ -1,4 +1,4 @@
-"""What producers sent, read from one landed file: every row's place, time and content hash."""
+"""Reads what producers sent from one landed file: every row's place, time and content hash."""
 
 from __future__ import annotations
 

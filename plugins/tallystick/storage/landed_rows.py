@@ -61,7 +61,7 @@ def opened(store: RangeReader, directory: str, file_name: str) -> LandedParquet:
 
 
 def rows_at_a_time(file: LandedParquet, row_group: int) -> int:
-    """How many rows of the row group are decoded at a time; at least one."""
+    """Says how many rows of the row group are decoded at a time; at least one."""
     return max(1, int(BYTES_AT_A_TIME / max(1.0, file.bytes_per_row(row_group))))
 
 

@@ -123,7 +123,7 @@ class NameNodes:
             raise error.error(path) from error
 
     def _round(self, action: Ask[T], *, once: bool) -> T:
-        """What the first NameNode says that answers; raises NoAnswer if none does.
+        """Returns what the first NameNode says that answers; raises NoAnswer if none does.
 
         One that isn't WebHDFS, or isn't trusted, must not hide another one, which may be active.
         """

@@ -30,7 +30,7 @@ class Negotiation(HTTPSPNEGOAuth):
     """
 
     def __init__(self, principal: str | None, keytab: str | None) -> None:
-        """Without a keytab: the process's own ticket cache (KRB5CCNAME)."""
+        """Takes the process's own ticket cache (KRB5CCNAME) without a keytab."""
         logging.getLogger("requests_gssapi").setLevel(logging.CRITICAL)
         super().__init__()
         self._principal, self._keytab = principal, keytab
@@ -53,7 +53,7 @@ class Negotiation(HTTPSPNEGOAuth):
             raise self._no_ticket(error.__context__ or error) from None
 
     def _credentials(self) -> gssapi.Credentials | None:
-        """Asked for anew each time, so a ticket that has ended is no reason to stop."""
+        """Asks anew each time, so a ticket that has ended is no reason to stop."""
         if self._principal is None or self._keytab is None:
             # Looked for by itself, the missing cache has a name; SPNEGO knows "no mechanism" only.
             gssapi.Credentials(usage="initiate", mechs=[gssapi.MechType.kerberos])

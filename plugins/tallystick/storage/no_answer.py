@@ -1,4 +1,4 @@
-"""When a NameNode gives no answer that counts, and what is said of it in the end.
+"""A NameNode gives no answer that counts: when, and what is said of it in the end.
 
 1. Trust. A certificate or a ticket that is not accepted won't be the next time, and an answer that
    leads out of https neither: that is final.
@@ -52,7 +52,7 @@ class NoAnswer(Exception):
 
     @classmethod
     def of(cls, found: Sequence[NoAnswer]) -> NoAnswer:
-        """That no NameNode answers: each one's reason; final if all are."""
+        """Tells that no NameNode answers: each one's reason; final if all are."""
         reasons = dict.fromkeys(each.reason for each in found)
         return cls(
             "; ".join(reasons),
@@ -70,12 +70,12 @@ class NoAnswer(Exception):
         return self._final is not None
 
     def error(self, path: str) -> StorageError:
-        """What is said of it."""
+        """Makes the error that is raised for it."""
         return (self._final or StorageUnavailable)(path, self.reason)
 
 
 def answer_of(node: NameNode, action: Callable[[NameNode], T], *, once: bool) -> T:
-    """What this NameNode says, or its refusal in HDFS's words; raises NoAnswer if it says nothing.
+    """Returns this NameNode's answer, or its refusal in HDFS's words; raises NoAnswer without one.
 
     `once`: a success that can't be read may be one.
     """
@@ -125,6 +125,6 @@ def _of_failure(error: requests.RequestException, node: NameNode) -> NoAnswer:
 
 
 def _authorities(node: NameNode) -> str:
-    """Where the session looks for who signs certificates."""
+    """Says where the session looks for who signs certificates."""
     verify = node.session.verify
     return str(verify) if isinstance(verify, str) else "the PEM file that extra verify names"

@@ -1,4 +1,4 @@
-"""Which paths a store takes: absolute, without an empty, `.` or `..` part, and without a ':' (which
+"""A store takes absolute paths, without an empty, `.` or `..` part, and without a ':' (which
 HDFS refuses).
 """
 

@@ -12,7 +12,7 @@ _CONTENT: Final = b"written to prove that a landing can be; safe to delete\n"
 
 
 class Writable(Protocol):
-    """What the probe needs of a store."""
+    """The probe needs this of a store."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file."""

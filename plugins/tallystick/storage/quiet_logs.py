@@ -1,4 +1,4 @@
-"""What libraries below a request write into logs, without the secrets that URLs and headers hold.
+"""Libraries below a request log no secrets that URLs and headers hold.
 
 urllib3 logs each URL at DEBUG, and at WARNING one whose answer it can't read: a delegation token is
 part of a URL, ours and the one that a NameNode leads to.
@@ -27,7 +27,7 @@ _SECRET: Final = re.compile(
 
 
 def keep_secrets_from_logs() -> None:
-    """From now on nothing of these libraries' loggers holds a token; may be called again."""
+    """Keeps tokens out of these libraries' loggers from now on; may be called again."""
     # It tells each client that is made, by its address.
     logging.getLogger("hdfs").setLevel(logging.WARNING)
     for name in _TALKATIVE:

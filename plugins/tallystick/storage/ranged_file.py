@@ -35,7 +35,7 @@ class RangedFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Says where the next read begins."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -1,4 +1,4 @@
-"""What a landed directory holds, from its files alone: the exact offsets, and who holds them.
+"""A landed directory's files alone tell the exact offsets, and who holds them.
 
 Reads the partition and offset columns only, row group by row group, a few files at a time. Decides
 nothing about what should be there.
@@ -34,7 +34,7 @@ MOST_LOOSE_RUNS: Final = 1 << 21
 
 
 class RangeReader(Protocol):
-    """What reading back needs of a store."""
+    """Reading back needs this of a store."""
 
     def entries(self, path: str) -> Sequence[StoredEntry]:
         """The entries of a directory, sorted by name; raises FileMissing."""

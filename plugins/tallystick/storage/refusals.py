@@ -1,4 +1,4 @@
-"""What HDFS says, in our words: the one table from its exceptions to our errors.
+"""One table translates HDFS's exceptions to our errors.
 
 Only the first line of HDFS's own message is kept (the rest is a stack trace or names hosts), and
 nothing of a request but its host: a URL may carry a delegation token.
@@ -73,6 +73,7 @@ _PREFACE: Final = {
     "NSQuotaExceededException": "the name quota is used up: ",
     "QuotaByStorageTypeExceededException": "the space quota of a storage type is used up: ",
 }
+_NO_ROOM: Final = "could only be written to 0 of"
 # Plain IOExceptions that no retry mends.
 _REFUSED_WORDS: Final = (
     "is a directory or file under source",
@@ -83,7 +84,7 @@ _REFUSED_WORDS: Final = (
 
 
 class Refusal(Exception):
-    """What an answer says that is no success; it never leaves this package."""
+    """An answer is no success, and says this; it never leaves this package."""
 
     def __init__(self, status: int, exception: str | None, message: str) -> None:
         """`exception`: HDFS's name for it; None where the answer isn't WebHDFS's."""
@@ -145,7 +146,10 @@ class Refusal(Exception):
             return StorageRefused(path, reason)
         if self.exception in _UNAVAILABLE:
             return StorageUnavailable(path, reason)
-        # Unknown, or a plain IOException ("could only be written to 0 of the 1 nodes"): may pass.
+        if _NO_ROOM in self.words:
+            reason = f"no DataNode takes a block, so each one is full or down: {reason}"
+            return StorageUnavailable(path, reason)
+        # Unknown, or a plain IOException: may pass.
         return StorageUnavailable(path, f"{self.exception}: {reason}")
 
     def _of_a_stranger(self, path: str) -> StorageError:
@@ -182,7 +186,7 @@ def was_sent(error: requests.RequestException) -> bool:
 
 
 def why_no_answer(error: requests.RequestException) -> str:
-    """What went wrong on the way, with the host and nothing else of the URL."""
+    """Says what went wrong on the way, with the host and nothing else of the URL."""
     host = _host_of(error)
     if isinstance(error, requests.exceptions.SSLError):
         return f"there is no TLS connection to {host}"
@@ -201,7 +205,7 @@ def why_no_answer(error: requests.RequestException) -> str:
 
 
 def why_no_trust(error: requests.RequestException) -> str | None:
-    """Why TLS did not accept the server's certificate; None if it was not that."""
+    """Says why TLS did not accept the server's certificate; None if it was not that."""
     reason = getattr(error.args[0], "reason", None) if error.args else None
     cause = reason.args[0] if isinstance(reason, SSLError) and reason.args else None
     if not isinstance(cause, ssl.SSLCertVerificationError):

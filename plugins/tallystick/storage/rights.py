@@ -56,7 +56,7 @@ def take_rights(name_nodes: NameNodes, directory: str, within: str) -> None:
 
 
 def _default_acl(name_nodes: NameNodes, path: str) -> list[str]:
-    """What it gives, as entries of an ACL."""
+    """Returns what it gives, as entries of an ACL."""
     found = name_nodes.ask(path, lambda node: node.hdfs.acl_status(path))["entries"]
     return [each.removeprefix(_DEFAULT) for each in found if each.startswith(_DEFAULT)]
 
@@ -64,7 +64,7 @@ def _default_acl(name_nodes: NameNodes, path: str) -> list[str]:
 def _changes(
     path: str, entry: Mapping[str, Any], giver: Mapping[str, Any], acl: list[str]
 ) -> Iterator[Callable[[NameNode], object]]:
-    """What is to be done about one entry; its group first, which only its owner may change."""
+    """Says what to do about one entry; its group first, which only its owner may change."""
     is_directory = entry["type"] == "DIRECTORY"
     if entry["group"] != giver["group"]:
         yield lambda node: node.hdfs.set_owner(path, group=giver["group"])
@@ -81,5 +81,5 @@ def _changes(
 
 
 def _bits(status: Mapping[str, Any]) -> int:
-    """Who may do what, without the sticky bit."""
+    """Says who may do what, without the sticky bit."""
     return int(status["permission"], 8) & 0o777

@@ -1,4 +1,4 @@
-"""What every store answers about landed rows, over its own listings and reads. Decides nothing."""
+"""Every store answers so about landed rows, over its own listings and reads. Decides nothing."""
 
 from __future__ import annotations
 

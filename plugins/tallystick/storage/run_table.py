@@ -122,7 +122,7 @@ def _covered(partitions: Numbers, positions: Numbers, is_inside: Flags) -> RunTa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceTable:
-    """What one file holds of each partition; columns of equal length."""
+    """One file holds this of each partition; columns have equal length."""
 
     partitions: Numbers
     first_offsets: Numbers
@@ -184,7 +184,7 @@ def _sorted(runs: RunTable) -> RunTable:
 
 
 def _group_starts(values: Numbers) -> NDArray[np.intp]:
-    """Where in a sorted column each group of equal values begins."""
+    """Finds where in a sorted column each group of equal values begins."""
     if not len(values):
         return np.empty(0, np.intp)
     return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))

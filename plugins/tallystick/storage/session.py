@@ -60,5 +60,5 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """In place of the session's password; None would stand for it."""
+    """Stands in place of the session's password; None would stand for it."""
     return request

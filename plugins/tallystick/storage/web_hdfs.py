@@ -149,7 +149,7 @@ class WebHdfsFileStore(RowAnswers):
         raise StorageRefused(source, reason)
 
     def take_rights(self, directory: str, within: str) -> None:
-        """What `within` gives to what is made in it, which a rename leaves behind."""
+        """Gives the directory what `within` gives to new entries, which a rename leaves behind."""
         take_rights(self._name_nodes, checked(directory), checked(within))
 
     def _rename_error(self, source: str, target: str, refusal: Refusal) -> StorageError:

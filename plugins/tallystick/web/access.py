@@ -1,26 +1,40 @@
-"""Who asks, and which feeds they may see: Airflow's auth manager decides.
+"""Airflow's auth manager decides who asks, and which feeds they may see.
 
 A plugin's app is open to everybody by default, and nothing else decides who may do what. Airflow
 makes `airflow_rest` a token for whom this module has recognised.
+
+The token of a form: our own page has sent it, by the person to whom it was shown.
+
+A browser sends Airflow's cookie by itself, so the cookie alone proves no will. (SameSite=Lax keeps
+it from other sites' forms, not from those of another host of the same site.) A form must come from
+our own origin, and must bear a token: of this user, for this address, signed, and not older than an
+hour. A program that sends `Authorization: Bearer` needs none: no browser sends that by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import get_user
+from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, Request, status
 from fastapi.concurrency import run_in_threadpool
+from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
 from tallystick.domain.identities import FeedName
 from tallystick.orchestration.dag_ids import INGEST, REPAIR, dag_id_of
 
 User: TypeAlias = Any
 """Of whichever auth manager Airflow has."""
+
+GOOD_SECONDS: Final = 3600
+"""Of a form."""
+_SALT: Final = "tallystick-form"
 
 SIGNED_IN = Depends(get_user)
 SignedIn = Annotated[User, SIGNED_IN]
@@ -36,7 +50,7 @@ class LoginNeeded(Exception):
 
 
 async def reader(request: Request) -> User:
-    """Who reads a page, by the browser's cookie; raises LoginNeeded with where to go first."""
+    """Returns who reads a page, by the cookie; raises LoginNeeded with where to go first."""
     try:
         return await get_user(request, None, None)
     except HTTPException as refusal:
@@ -51,7 +65,7 @@ PageReader = Annotated[User, Depends(reader)]
 
 
 async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:
-    """Those of the feeds whose ingest DAG this user may read."""
+    """Returns the feeds whose ingest DAG this user may read."""
     return await run_in_threadpool(_visible_among, user, list(feeds))
 
 
@@ -82,7 +96,7 @@ async def require_may_change(user: User, feed: FeedName) -> None:
 
 
 def name_of(user: User) -> str:
-    """By which Airflow knows the user: nobody types it."""
+    """Returns Airflow's name for the user: nobody types it."""
     return str(user.get_name())
 
 
@@ -120,3 +134,47 @@ def _may(method: str, user: User, dag_id: str, entity: DagAccessEntity) -> bool:
         method=method, access_entity=entity, details=details, user=user
     )
     return found
+
+
+def form_token_for(user: User, address: str) -> str:
+    """The token of a form that this user may send to this address, below the app's own."""
+    return str(_signer().dumps([str(user.get_id()), address]))
+
+
+def require_form_token(request: Request, user: User, address: str, token: str) -> None:
+    """Raise 403 for a form that is not of our own page, not of this user, or too old."""
+    if not _is_own_origin(request):
+        raise _refused("The form does not come from this page: another site may have sent it.")
+    try:
+        said = _signer().loads(token, max_age=GOOD_SECONDS)
+    except SignatureExpired as error:
+        raise _refused("The form is older than an hour: open the page again.") from error
+    except BadSignature as error:
+        raise _refused("The form has no valid token: open the page again.") from error
+    if said != [str(user.get_id()), address]:
+        raise _refused("The form was shown to somebody else, or for something else.")
+
+
+def require_bearer(request: Request) -> None:
+    """Raise 403 for a program that shows the browser's cookie in the place of a token."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise _refused("A cookie is not enough to change anything: send Authorization: Bearer.")
+
+
+def _is_own_origin(request: Request) -> bool:
+    """By what browsers say of each form that they send; one that says nothing is refused."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is None and origin is None:
+        return False
+    own = {request.headers.get("host"), urlsplit(conf.get("api", "base_url", fallback="")).netloc}
+    is_own = origin is None or urlsplit(origin).netloc in own - {None, ""}
+    return is_own and site in (None, "same-origin")
+
+
+def _signer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(conf.get_mandatory_value("api", "secret_key"), salt=_SALT)
+
+
+def _refused(reason: str) -> HTTPException:
+    return HTTPException(status.HTTP_403_FORBIDDEN, reason)

@@ -1,4 +1,4 @@
-"""What may be changed, as JSON routes: repairs are begun, waivers asked for, approved, withdrawn.
+"""JSON routes begin repairs, and ask for, approve and withdraw waivers.
 
 Who may trigger `repair_<feed>` may change. A program proves its will by Airflow's token, sent in a
 header.
@@ -19,20 +19,28 @@ from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.web import reading
-from tallystick.web.access import SIGNED_IN, SignedIn, User, name_of, require_may_change
+from tallystick.web.access import (
+    SIGNED_IN,
+    SignedIn,
+    User,
+    name_of,
+    require_bearer,
+    require_may_change,
+)
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, FindingAnswer
 from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.form_token import require_bearer
-from tallystick.web.routes import Airflow, Desk, Feed, Number, found_for
+from tallystick.web.routes import Airflow, Desk, DocumentRoute, Feed, Number, found_for
 
 
 async def _by_token(request: Request) -> None:
     require_bearer(request)
 
 
-actions = APIRouter(prefix="/api", dependencies=[SIGNED_IN, Depends(_by_token)])
+actions = APIRouter(
+    prefix="/api", dependencies=[SIGNED_IN, Depends(_by_token)], route_class=DocumentRoute
+)
 
 
 def still_to_come(instant: datetime) -> datetime:
@@ -96,7 +104,7 @@ class FeedRepairWish(_Asked):
 
 
 class AcceptanceWish(_Asked):
-    """That a finding is accepted for a time."""
+    """Somebody asks that a finding is accepted for a time."""
 
     reason: Reason
     until: End
@@ -178,7 +186,7 @@ async def repair_of_finding(
         raise EvidenceChanged(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
-    others = [each for each in found.repair_numbers if each != number]
+    others = [each for each in found.repair_ids if each != number]
     open_ones = await desk.ask(partial(reading.open_digests, feed=feed, numbers=others))
     named = {number: wish.evidence} | dict(open_ones)
     return await begin_repair(

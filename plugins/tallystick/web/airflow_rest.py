@@ -54,7 +54,7 @@ class AirflowRest:
         """Changes that nobody waits for any more: the event loop itself would forget them."""
 
     async def get(self, user: User, *path: str, **query: Any) -> Mapping[str, Any]:
-        """What Airflow answers; raises AirflowRefused."""
+        """Returns what Airflow answers; raises AirflowRefused."""
         return await self._ask(user, "GET", path, query, None)
 
     async def post(self, user: User, *path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

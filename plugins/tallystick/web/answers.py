@@ -1,53 +1,27 @@
-"""What the routes answer, as documents: docs/page.md describes every field.
+"""The routes answer with these documents: docs/page.md describes every field.
 
-A field that is there stays: programs read it. Offsets are half-open, instants in UTC.
+Batches, runs and reports are the ledger's own values: `ports/overview.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
 
-from tallystick.cli.documents import Instant, Part, ShownFinding, WindowPart
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
-
-
-class ReportPart(Part):
-    """The newest stored report."""
-
-    number: int
-    taken_at: Instant
-    verdict: Verdict
-
-
-class StoredReportPart(ReportPart):
-    """One stored report."""
-
-    complete_up_to: Instant | None
-    made_by: str | None
-    """The run that has made it; null for one that was made by hand."""
+from tallystick.domain.window import Window
+from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
+from tallystick.report.documents import ExplainDocument, Part
 
 
 class NextRunPart(Part):
-    """What Airflow will start next of one of the feed's DAGs."""
+    """Airflow will start this run next, of one of the feed's DAGs."""
 
     dag_id: str
-    at: Instant | None
+    at: datetime | None
     """Null where it is paused, or runs by hand or after others only."""
     is_paused: bool
-
-
-class PlannedRunPart(Part):
-    """One plan of a feed, and what became of it."""
-
-    owner: str
-    """`<DAG>/<run>`, or who has landed by hand."""
-    window: WindowPart | None
-    planned_at: Instant
-    batches: int
-    published: int
-    abandoned: int
-    rows: int
 
 
 class FeedAnswer(Part):
@@ -57,22 +31,22 @@ class FeedAnswer(Part):
     topic: str
     verdict: Verdict
     """The worst of what stands now, and of what only the newest report could say."""
-    complete_up_to: Instant | None
+    complete_up_to: datetime | None
     """By the newest report."""
     lag: int | None
     """Offsets that the newest look showed and that are not landed; null where it can't tell."""
     seconds_to_loss: float | None
     """Until retention may take the oldest of them, at least."""
     partitions: int
-    looked_at: Instant | None
-    report: ReportPart | None
+    looked_at: datetime | None
+    report: ReportHead | None
     findings: Mapping[str, int]
     """How many stand, by verdict; accepted ones as WAIVED."""
     open_findings: int
     open_troubles: int | None
     """What they come from: one deleted file of six partitions is one. Null where more than 2 000
     findings would have to be read, of a list those of the feeds before it, too."""
-    runs: Sequence[PlannedRunPart]
+    runs: Sequence[RunHead]
     next_runs: Sequence[NextRunPart] = ()
     """Of its DAGs that Airflow has."""
 
@@ -83,7 +57,7 @@ class FeedsAnswer(Part):
     feeds: Sequence[FeedAnswer]
     wrong: Sequence[str]
     """Feeds of which more is said than that all is in order, or accepted."""
-    today: Instant
+    today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]
     """Feeds that their newest report does not prove complete up to there."""
@@ -116,34 +90,11 @@ class PartitionsAnswer(Part):
     partitions: Sequence[PartitionAnswer]
 
 
-class BatchAnswer(Part):
-    """One batch."""
-
-    number: int
-    batch: str
-    window: WindowPart | None
-    label: Instant
-    state: str
-    attempts: int
-    holder: str | None
-    planned_by: str
-    committed_by: str | None
-    published_by: str | None
-    last_outcome: str | None
-    planned_at: Instant
-    committed_at: Instant | None
-    published_at: Instant | None
-    rows: int | None
-    holes: int | None
-    length_bytes: int | None
-    files: int
-
-
 class BatchesAnswer(Part):
     """A page of a feed's batches, newest first."""
 
     feed: str
-    batches: Sequence[BatchAnswer]
+    batches: Sequence[BatchHead]
     before: int | None
     """To ask for the next page; null on the last one."""
 
@@ -156,17 +107,17 @@ class FindingsAnswer(Part):
     troubles: int
     """How many all of them are."""
     offset: int
-    findings: Sequence[ShownFinding]
+    findings: Sequence[FindingPart]
 
 
 class WaiverRequestPart(Part):
-    """What one person asks for, and what became of it."""
+    """One person asks for a waiver; the request may have ended."""
 
     number: int
     reason: str
     asked_by: str
-    asked_at: Instant
-    expires_at: Instant
+    asked_at: datetime
+    expires_at: datetime
     """Excluded."""
     evidence_digest: str
     is_own_request: bool
@@ -175,20 +126,15 @@ class WaiverRequestPart(Part):
     """By somebody else: it stands, its end is to come, and the evidence is what was read."""
     ending: str | None
     ended_by: str | None
-    ended_at: Instant | None
+    ended_at: datetime | None
 
 
-class FindingAnswer(Part):
-    """A finding with its rule."""
+class FindingAnswer(ExplainDocument):
+    """A finding with its rule, and what may be done about it."""
 
-    finding: ShownFinding
-    finding_numbers: Sequence[int]
-    """Of the standing findings of the same trouble, its own too while it stands."""
-    repair_numbers: Sequence[int]
-    """Of those, the ones that a repair from here names: its own, and open ones, 1 000 at most."""
-    compares: str
-    not_when: str
-    remedy: str
+    repair_ids: Sequence[int]
+    """Of `finding_ids` those that a repair from here names: its own, and open ones, 1 000 at most.
+    """
     has_repair: bool
     """True where a repair may mend it."""
     waiver_request: WaiverRequestPart | None
@@ -203,11 +149,11 @@ class DryRunLine(Part):
 
 
 class DryRunPart(Part):
-    """What a dry run would do."""
+    """A dry run would do this."""
 
-    lines: Sequence[DryRunLine]
+    lines: tuple[DryRunLine, ...]
     left_out: int
-    evidence: Sequence[str] = ()
+    evidence: tuple[str, ...] = ()
     """Of a repair: the digests of the findings that it was about."""
 
 
@@ -224,8 +170,8 @@ class AskedRunPart(Part):
     evidence: Sequence[str]
     """The digests that it names beside them; none: nothing is compared."""
     asked_by: str | None
-    queued_at: Instant | None
-    ended_at: Instant | None
+    queued_at: datetime | None
+    ended_at: datetime | None
     plan: DryRunPart | None
     """Of a dry run that has come so far."""
 
@@ -246,21 +192,19 @@ class RepairsAnswer(Part):
 
 
 class RunAnswer(Part):
-    """What one run has planned, landed, proven and found."""
+    """One run has planned, landed, proven and found this."""
 
     feed: str
     owner: str
-    windows: Sequence[WindowPart | None]
-    planned_at: Instant | None
-    batches: Sequence[BatchAnswer]
-    findings: Sequence[ShownFinding]
-    report: ReportPart | None
+    windows: Sequence[Window | None]
+    planned_at: datetime | None
+    batches: Sequence[BatchHead]
+    findings: Sequence[FindingPart]
+    report: ReportHead | None
     """The report that it has made; its findings are told as they stand now."""
-    complete_up_to: Instant | None
-    """By that report."""
     asked: AskedRunPart | None = None
     """As Airflow knows it; null where it has no such run, or does not tell this user."""
-    asked_findings: Sequence[ShownFinding] = ()
+    asked_findings: Sequence[FindingPart] = ()
     """Those that a repair names, as they stand now; else those that ended while it ran."""
 
 
@@ -268,7 +212,7 @@ class ReportsAnswer(Part):
     """A page of a feed's stored reports, newest first."""
 
     feed: str
-    reports: Sequence[StoredReportPart]
+    reports: Sequence[ReportHead]
     before: int | None
     """To ask for the next page; null on the last one."""
 
@@ -286,11 +230,11 @@ class MovedPart(Part):
 
 
 class ChangesAnswer(Part):
-    """What a later report says that an earlier one did not."""
+    """Two reports differ in this."""
 
     feed: str
-    earlier: StoredReportPart
-    later: StoredReportPart
+    earlier: ReportHead
+    later: ReportHead
     complete_moved_seconds: float | None
     """How far "complete up to" has moved; null where one of the two proves no time."""
     frontier_moved: int
@@ -299,24 +243,11 @@ class ChangesAnswer(Part):
     ended_total: int
     stays_total: int
     """Findings of both reports."""
-    new_findings: Sequence[ShownFinding]
+    new_findings: Sequence[FindingPart]
     """Worst trouble first, 100 findings at most, as the later report tells them."""
-    ended_findings: Sequence[ShownFinding]
+    ended_findings: Sequence[FindingPart]
     """Those that the later report has no more; as the earlier one tells them."""
     moved_total: int
     """Partitions that are in `moved`, or would be."""
     moved: Sequence[MovedPart]
     """Other verdicts first, the worst of them first; 100 at most."""
-
-
-class CoverageAnswer(Part):
-    """The parts of a stored report that are drawn, as the report has them."""
-
-    feed: str
-    report: int
-    taken_at: str
-    coverage: Mapping[str, Any]
-    columns: Sequence[Mapping[str, Any]]
-    band: Sequence[Mapping[str, Any]]
-    ages: Sequence[Mapping[str, Any]]
-    held_back_by: Sequence[str]

@@ -17,7 +17,7 @@ from tallystick.errors import (
     LedgerUnavailable,
     WaiverRefused,
 )
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.report.wording import with_capital
 from tallystick.settings.connections import variable_of
 from tallystick.web.access import LoginNeeded
@@ -25,9 +25,8 @@ from tallystick.web.actions import actions
 from tallystick.web.airflow_rest import AirflowRest, airflow_app
 from tallystick.web.desk import READER_SECONDS, LedgerThreads
 from tallystick.web.forms import forms
-from tallystick.web.metrics_route import MetricsToken, TokenOf, metrics
-from tallystick.web.pages import pages, refusal
-from tallystick.web.rendering import below
+from tallystick.web.metrics import MetricsToken, TokenOf, metrics
+from tallystick.web.pages import below, pages, refusal
 from tallystick.web.routes import api
 from tallystick.web.stored_reports import NewestDrawings
 

@@ -1,23 +1,32 @@
-"""Runs of our DAGs as Airflow knows them, and how a repair is begun: by Airflow's own API."""
+"""Runs of our DAGs as Airflow knows them, and how a repair is begun: by Airflow's own API.
+
+When a DAG starts next is read from Airflow's own record: the scheduler keeps that instant beside
+each DAG, so one query tells it of all feeds.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from airflow.models.dag import DagModel, DagTag
+from airflow.utils.session import create_session
 from fastapi import HTTPException
-from pydantic import ValidationError
+from fastapi.concurrency import run_in_threadpool
 
 from tallystick.domain.identities import FeedName
+from tallystick.domain.plain_json import from_plain
 from tallystick.errors import ConfigurationError
-from tallystick.orchestration.dag_ids import INGEST, REPAIR, dag_id_of
-from tallystick.orchestration.dry_run import SHOWN
+from tallystick.orchestration.dag_ids import INGEST, REPAIR, SCHEDULED, TAG, dag_id_of
 from tallystick.orchestration.repair_conf import conf_of, digests_of, numbers_of
+from tallystick.orchestration.run_context import SHOWN
 from tallystick.web.access import User
 from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
-from tallystick.web.answers import AskedRunPart, DryRunPart, RepairsAnswer
+from tallystick.web.answers import AskedRunPart, DryRunPart, FeedAnswer, NextRunPart, RepairsAnswer
 
 T = TypeVar("T")
 
@@ -101,16 +110,14 @@ async def _with_plan(airflow: AirflowRest, user: User, run: AskedRunPart) -> Ask
     task = ("taskInstances", _TASK_THAT_SHOWS[kind], "xcomEntries", SHOWN)
     with suppress(AirflowRefused):  # not yet, or this user may not read it
         found = await airflow.get(user, "dags", run.dag_id, "dagRuns", run.run_id, *task)
-        return run.model_copy(update={"plan": _plan_in(found["value"])})
+        return run.but(plan=_plan_in(found["value"]))
     return run
 
 
 def _plan_in(value: Any) -> DryRunPart | None:
     """Some versions of Airflow give the value as text; what is no plan of ours is none."""
-    with suppress(ValidationError):
-        if isinstance(value, str):
-            return DryRunPart.model_validate_json(value)
-        return DryRunPart.model_validate(value)
+    with suppress(ValueError):
+        return from_plain(DryRunPart, json.loads(value) if isinstance(value, str) else value)
     return None
 
 
@@ -125,10 +132,14 @@ def _run_part(run: Mapping[str, Any]) -> AskedRunPart:
         findings=_named_in(conf, numbers_of) if is_repair else (),
         evidence=_named_in(conf, digests_of) if is_repair else (),
         asked_by=run.get("triggering_user_name"),
-        queued_at=run.get("queued_at"),
-        ended_at=run.get("end_date"),
+        queued_at=_instant(run.get("queued_at")),
+        ended_at=_instant(run.get("end_date")),
         plan=None,
     )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _named_in(
@@ -138,3 +149,40 @@ def _named_in(
         return named_in(conf)
     except ConfigurationError:  # the run itself says so
         return ()
+
+
+async def with_next_runs(feeds: Sequence[FeedAnswer]) -> list[FeedAnswer]:
+    """The same feeds, each with the next run of its DAGs that Airflow knows and has a time for."""
+    ids = [dag_id_of(kind, each.feed) for each in feeds for kind in SCHEDULED]
+    known = await run_in_threadpool(_next_runs, ids)
+    return [
+        each.but(
+            next_runs=[
+                known[dag_id]
+                for kind in SCHEDULED
+                if (dag_id := dag_id_of(kind, each.feed)) in known
+            ]
+        )
+        for each in feeds
+    ]
+
+
+async def is_ours(dag_id: str) -> bool:
+    """True for a DAG of a feed, and not for one of another kind whose id begins alike."""
+    return await run_in_threadpool(_has_tag, dag_id)
+
+
+def _has_tag(dag_id: str) -> bool:
+    with create_session() as session:
+        return session.get(DagTag, (TAG, dag_id)) is not None
+
+
+def _next_runs(dag_ids: Sequence[str]) -> dict[str, NextRunPart]:
+    with create_session() as session:
+        known = session.query(
+            DagModel.dag_id, DagModel.next_dagrun_create_after, DagModel.is_paused
+        ).filter(DagModel.dag_id.in_(dag_ids), ~DagModel.is_stale)
+        return {
+            dag_id: NextRunPart(dag_id=dag_id, at=None if is_paused else at, is_paused=is_paused)
+            for dag_id, at, is_paused in known
+        }

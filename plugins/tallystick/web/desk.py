@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
 from tallystick.errors import IngestionError, LedgerUnavailable
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _MOST_AT_ONCE: Final = 4
 
 
 def patience_of(reader_seconds: float) -> timedelta:
-    """Of one statement: it is over before the reader is told, and its thread is free again."""
+    """Returns a statement's patience: it ends, and frees its thread, before the reader is told."""
     return timedelta(seconds=reader_seconds * 5 / 6)
 
 
@@ -61,14 +61,14 @@ class LedgerThreads:
 
 
 class LedgerDesk:
-    """Where one reader asks. All of their questions together wait as long as one may."""
+    """One reader asks here. All of their questions together wait as long as one may."""
 
     def __init__(self, threads: LedgerThreads) -> None:
         self._threads = threads
         self._seconds_left = threads.reader_seconds
 
     async def ask(self, question: Callable[[Ledger], T]) -> T:
-        """What the question gives; raises LedgerUnavailable when that takes too long.
+        """Returns what the question gives; raises LedgerUnavailable when that takes too long.
 
         A question that has not begun by then is never asked, and one that has asks nothing more.
         """

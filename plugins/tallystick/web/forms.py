@@ -17,7 +17,12 @@ from tallystick.domain.identities import FeedName
 from tallystick.errors import ConfigurationError
 from tallystick.orchestration.repair_conf import digests_of, numbers_of
 from tallystick.web import actions
-from tallystick.web.access import PageReader, require_may_change, require_visible
+from tallystick.web.access import (
+    PageReader,
+    require_form_token,
+    require_may_change,
+    require_visible,
+)
 from tallystick.web.actions import (
     AcceptanceWish,
     Digest,
@@ -28,8 +33,7 @@ from tallystick.web.actions import (
     still_to_come,
 )
 from tallystick.web.answers import FindingAnswer
-from tallystick.web.form_token import require_form_token
-from tallystick.web.rendering import below, up_from
+from tallystick.web.pages import below, up_from
 from tallystick.web.routes import Airflow, Desk, Name, Number, found_for
 
 forms = APIRouter(include_in_schema=False)
@@ -97,7 +101,7 @@ async def repair_feed(
     dry_run: Ticked = False,
     unpause: Ticked = False,
 ) -> Response:
-    """To the page of the run, which follows it."""
+    """Leads to the page of the run, which follows it."""
     given = {"findings": findings, "evidence": evidence}
     try:
         numbers, digests = numbers_of(given), digests_of(given)
@@ -154,5 +158,5 @@ async def withdraw_waiver(
 
 
 def _see(request: Request, page: str) -> Response:
-    """By a relative address, for the app may lie below any prefix."""
+    """Leads on by a relative address, for the app may lie below any prefix."""
     return RedirectResponse(f"{up_from(below(request))}{page}", 303)

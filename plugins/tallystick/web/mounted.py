@@ -12,8 +12,8 @@ from airflow.configuration import conf
 from airflow.exceptions import AirflowConfigException
 
 from tallystick.errors import ConnectionMissing
+from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.connections import airflow_connection
-from tallystick.ports.ledger import Ledger
 from tallystick.web.app import tallystick_app
 from tallystick.web.desk import READER_SECONDS, patience_of
 from tallystick.wiring import patient_ledger
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def _seconds() -> float:
-    """How long a reader waits. What Airflow's settings say wrong never stops its api-server."""
+    """Returns how long a reader waits. A wrong setting never stops Airflow's api-server."""
     try:
         said = conf.getfloat("tallystick", "reader_seconds", fallback=READER_SECONDS)
         if LEAST_SECONDS <= said <= MOST_SECONDS:

@@ -6,35 +6,46 @@ A page links by relative addresses only, so it works below any prefix and inside
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from functools import partial
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Final
 
 from fastapi import APIRouter, HTTPException, Request, Response, status
 from fastapi.responses import HTMLResponse
+from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from tallystick.domain.identities import FeedName
+from tallystick.domain.report.troubles import spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
+from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
-from tallystick.ports.ledger import Ledger
+from tallystick.orchestration.repair_conf import MOST_NAMED
+from tallystick.report.html_page import environment, page_asset
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
     User,
+    form_token_for,
     may_change,
     name_of,
     not_found,
     require_visible,
 )
-from tallystick.web.acts import Acts
 from tallystick.web.airflow_rest import AirflowRest
-from tallystick.web.dag_runs import repairs_of
-from tallystick.web.form_token import form_token_for
-from tallystick.web.next_runs import is_ours
-from tallystick.web.partition_list import Search
-from tallystick.web.rendering import ASSETS, asset_text, below, rendered
+from tallystick.web.answers import AskedRunPart, RepairsAnswer
+from tallystick.web.dag_runs import is_ours, repairs_of
+from tallystick.web.reading import Search
 from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
 from tallystick.web.stored_reports import seen_in
+
+ASSETS: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+}
 
 pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
@@ -44,6 +55,23 @@ _BATCHES: Final = 20
 _REPORTS: Final = 5
 _REPORTS_OF_LIST: Final = 50
 _VERDICTS: Final = tuple(reversed(Verdict))
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What this user may do about a feed or a finding, and what is under way."""
+
+    name: str
+    may_change: bool
+    repairs: RepairsAnswer | None
+    """None where Airflow does not tell this user."""
+    form_token: Callable[[str], str]
+    """For each form's address, below the app's own."""
+
+    @property
+    def newest(self) -> AskedRunPart | None:
+        """The repair that was asked for last."""
+        return self.repairs.runs[0] if self.repairs and self.repairs.runs else None
 
 
 @pages.get("/")
@@ -140,7 +168,7 @@ async def report(
 async def changes(
     request: Request, feed: Name, user: PageReader, desk: Desk, earlier: Before, later: Before
 ) -> Response:
-    """What two reports of a feed say differently."""
+    """Shows what two reports of a feed say differently."""
     name = FeedName(feed)
     await require_visible(user, name)
     answer = await routes.changes(name, desk, earlier, later)
@@ -209,7 +237,7 @@ async def _acts(
 
 
 def refusal(request: Request, code: int, what: str, next_step: str = "") -> Response:
-    """What could not be shown, and why."""
+    """Shows what could not be shown, and why."""
     page = _page(request, "refusal.html", what=what, next_step=next_step)
     page.status_code = code
     return page
@@ -221,3 +249,51 @@ def _verdict(name: str) -> Verdict | None:
 
 def _page(request: Request, template: str, **values: Any) -> HTMLResponse:
     return HTMLResponse(rendered(template, below(request), **values))
+
+
+def rendered(template: str, below: str, **values: Any) -> str:
+    """The page; `below` is its address below the app's own, for its links are relative."""
+    return _template(template).render(up=up_from(below), version=_version(), **values)
+
+
+def below(request: Request) -> str:
+    """The address below the app's own."""
+    return request.url.path.removeprefix(request.scope.get("root_path", ""))
+
+
+def up_from(below: str) -> str:
+    """From an address below the app's own up to the app's.
+
+    >>> up_from("/findings/3"), up_from("/")
+    ('../', '')
+    """
+    return "../" * (below.count("/") - 1)
+
+
+@cache
+def asset_text(name: str) -> str:
+    """The file's text: the report's own, with what these pages add."""
+    text = (files("tallystick.web") / "page" / name).read_text(encoding="utf-8")
+    return page_asset("page.css" if name == "page.css" else "plots.js") + text
+
+
+@cache
+def _version() -> str:
+    """Another one whenever a file is another: the browser then asks for it again."""
+    texts = "".join(asset_text(name) for name in ASSETS)
+    return sha256(texts.encode()).hexdigest()[:12]
+
+
+@cache
+def _template(name: str) -> Template:
+    ours = (PackageLoader(f"tallystick.{each}", "page") for each in ("web", "report"))
+    made = environment(ChoiceLoader(list(ours)))
+    made.globals["most_named"] = MOST_NAMED
+    made.filters["json"] = _indented
+    made.filters["spans"] = spans_of
+    made.filters["troubles"] = troubles_of
+    return made.get_template(name)
+
+
+def _indented(value: object) -> str:
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, default=str)

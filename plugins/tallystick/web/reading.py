@@ -1,12 +1,12 @@
-"""From the ledger to the answers of the routes. Decides what comes first, and nothing else."""
+"""Reads the ledger for the answers of the routes. Decides what comes first, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from tallystick.cli.documents import window_part
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
@@ -16,20 +16,21 @@ from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.overview import FeedHead, LogHead
+from tallystick.ledger.reports import ShownBounds
 from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.overview import BatchHead, FeedHead, RunHead
+from tallystick.report.documents import explained, holes_part
 from tallystick.web.answers import (
     AskedRunPart,
-    BatchAnswer,
     BatchesAnswer,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
-    PlannedRunPart,
-    ReportPart,
+    PartitionAnswer,
+    PartitionsAnswer,
     RunAnswer,
     WaiverRequestPart,
 )
@@ -103,9 +104,82 @@ def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -
     has_more = len(found) > limit
     return BatchesAnswer(
         feed=feed,
-        batches=[_batch_answer(each) for each in found[:limit]],
+        batches=found[:limit],
         before=found[limit - 1].number if has_more else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which partitions are asked for, and which page of them."""
+
+    number: str = ""
+    """How its number begins."""
+    verdict: Verdict | None = None
+    offset: int = 0
+    limit: int = 50
+
+
+def partitions_of(ledger: Ledger, feed: FeedName, search: Search) -> PartitionsAnswer:
+    """The partitions that match, worst first, then by lag."""
+    logs = ledger.newest_logs(feed)
+    shown = ledger.newest_bounds(feed)
+    standing = ledger.standing_by_partition(feed)
+    found = [
+        (log, verdict, lag)
+        for log in logs
+        if str(log.partition).startswith(search.number)
+        for lag in [_lag(log, shown)]
+        for verdict in [_verdict_of(log, lag, standing)]
+        if search.verdict in (None, verdict)
+    ]
+    found.sort(key=lambda each: (-each[1].severity, -(each[2] or 0), each[0].partition))
+    page = found[search.offset : search.offset + search.limit]
+    totals = ledger.totals_of_logs([log.generation_id for log, _, _ in page])
+    return PartitionsAnswer(
+        feed=feed,
+        total=len(logs),
+        matching=len(found),
+        offset=search.offset,
+        partitions=[
+            PartitionAnswer(
+                partition=log.partition,
+                generation=log.ordinal,
+                state=log.state,
+                verdict=verdict,
+                first_offset=log.first_offset,
+                frontier=log.frontier,
+                log_start_offset=_seen(log, shown, "log_start_offsets"),
+                high_watermark=_seen(log, shown, "high_watermarks"),
+                lag=lag,
+                rows=totals[log.generation_id].rows,
+                holes=holes_part(totals[log.generation_id].holes),
+                lost=totals[log.generation_id].lost,
+            )
+            for log, verdict, lag in page
+        ],
+    )
+
+
+def _seen(log: LogHead, shown: ShownBounds | None, column: str) -> int | None:
+    """What the newest look showed of this very log."""
+    if shown is None or shown.topic_id != log.topic_id:
+        return None
+    offsets: Mapping[int, int] = getattr(shown, column)
+    return offsets.get(log.partition)
+
+
+def _lag(log: LogHead, shown: ShownBounds | None) -> int | None:
+    high_watermark = _seen(log, shown, "high_watermarks")
+    return None if high_watermark is None else max(0, high_watermark - log.frontier)
+
+
+def _verdict_of(log: LogHead, lag: int | None, standing: Mapping[int | None, Verdict]) -> Verdict:
+    """Of nothing, while records wait or nobody looked, nothing may be said."""
+    is_empty = log.frontier == log.first_offset
+    told = Verdict.UNKNOWN if lag is None or (is_empty and lag) else Verdict.PROVEN_OK
+    mine: Sequence[Verdict] = [standing[each] for each in (None, log.partition) if each in standing]
+    return Verdict.worst_of([told, *mine])
 
 
 def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> FindingsAnswer:
@@ -122,12 +196,12 @@ def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> Find
 
 
 def troubles_standing(ledger: Ledger, feed: FeedName) -> Sequence[Trouble]:
-    """What the feed's standing findings come from, worst first."""
+    """Returns the troubles behind the feed's standing findings, worst first."""
     return troubles_of(stored_part(each) for each in ledger.findings(feed))
 
 
 def feed_of_finding(ledger: Ledger, number: int) -> FeedName | None:
-    """Whose finding it is: asked first, and of nothing that grows with that feed."""
+    """Returns whose finding it is. Asked first, it reads nothing that grows with that feed."""
     found = ledger.finding(number)
     return FeedName(found.finding.feed) if found else None
 
@@ -137,20 +211,15 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     found = ledger.finding(number)
     if found is None:
         return None
-    rule = found.finding.rule
-    same = same_trouble(found, ledger.findings(FeedName(found.finding.feed)))
+    standing = ledger.findings(FeedName(found.finding.feed))
     others = [
         each.finding_id
-        for each in same
+        for each in same_trouble(found, standing)
         if each.state is FindingState.OPEN and each.finding_id != number
     ]
     return FindingAnswer(
-        finding=stored_part(found),
-        finding_numbers=[each.finding_id for each in same],
-        repair_numbers=sorted([number, *others[: MOST_NAMED - 1]]),
-        compares=rule.compares,
-        not_when=rule.not_when,
-        remedy=rule.remedy,
+        **vars(explained(found, standing)),
+        repair_ids=sorted([number, *others[: MOST_NAMED - 1]]),
         has_repair=_has_repair(found.finding),
         waiver_request=_request_part(ledger.waiver_request(number), found, reader),
     )
@@ -164,7 +233,7 @@ def _has_repair(found: Finding) -> bool:
 
 
 def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
-    """Of the feed's open findings among these numbers, the digest of each one's evidence."""
+    """Returns the digest of each open finding's evidence, among these numbers."""
     return {
         each.finding_id: each.digest
         for each in (ledger.findings(feed) if numbers else ())
@@ -205,23 +274,20 @@ def _request_part(
 
 
 def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
-    """What a run has done; empty where it has done nothing that is on record."""
+    """Returns what a run has done; empty where nothing of it is on record."""
     found = ledger.run_record(feed, owner, most=MOST_OF_RUN)
     told = ledger.report_value(feed, found.report) if found.report else None
-    told = told or {"findings": ()}
-    numbers = [each["number"] for each in told["findings"][:MOST_OF_RUN] if each["number"]]
+    findings = told["findings"][:MOST_OF_RUN] if told else ()
+    numbers = [each["number"] for each in findings if each["number"]]
     of_report = [each for each in map(ledger.finding, numbers) if each]
     return RunAnswer(
         feed=feed,
         owner=owner,
-        windows=[window_part(each) for each in found.windows],
+        windows=found.windows,
         planned_at=found.planned_at,
-        batches=[_batch_answer(each) for each in found.batches],
+        batches=found.batches,
         findings=_worst_findings([stored_part(each) for each in (*found.findings, *of_report)]),
-        report=ReportPart(number=found.report, taken_at=told["taken_at"], verdict=told["verdict"])
-        if found.report and "taken_at" in told
-        else None,
-        complete_up_to=told.get("complete_up_to"),
+        report=ledger.report_head(feed, found.report) if found.report else None,
     )
 
 
@@ -235,7 +301,7 @@ def _worst_first(head: FeedHead, now: datetime) -> tuple[int, float, str]:
 
 
 def _open_troubles(ledger: Ledger, head: FeedHead, most: int) -> int | None:
-    """How many the feed's open findings are; None where more findings stand than may be read."""
+    """Counts the feed's open findings; None where more findings stand than may be read."""
     if not _is_read(head):
         return _open_findings(head)
     if sum(head.standing.values()) > most:
@@ -254,7 +320,7 @@ def _open_findings(head: FeedHead) -> int:
 
 
 def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> FeedAnswer:
-    report, standing = head.report, head.standing
+    standing = head.standing
     return FeedAnswer(
         feed=head.feed,
         topic=head.topic,
@@ -264,46 +330,9 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         seconds_to_loss=head.seconds_to_loss(now),
         partitions=head.partitions,
         looked_at=head.looked_at,
-        report=ReportPart(number=report.number, taken_at=report.taken_at, verdict=report.verdict)
-        if report
-        else None,
+        report=head.report,
         findings={verdict.value: standing[verdict] for verdict in Verdict if verdict in standing},
         open_findings=_open_findings(head),
         open_troubles=open_troubles,
-        runs=[_run_part(each) for each in head.runs],
-    )
-
-
-def _run_part(head: RunHead) -> PlannedRunPart:
-    return PlannedRunPart(
-        owner=head.owner,
-        window=window_part(head.window),
-        planned_at=head.planned_at,
-        batches=head.batches,
-        published=head.published,
-        abandoned=head.abandoned,
-        rows=head.rows,
-    )
-
-
-def _batch_answer(head: BatchHead) -> BatchAnswer:
-    return BatchAnswer(
-        number=head.number,
-        batch=head.batch_id,
-        window=window_part(head.window),
-        label=head.label,
-        state=head.state.value,
-        attempts=head.attempts,
-        holder=head.holder,
-        planned_by=head.planned_by,
-        committed_by=head.committed_by,
-        published_by=head.published_by,
-        last_outcome=head.last_outcome,
-        planned_at=head.planned_at,
-        committed_at=head.committed_at,
-        published_at=head.published_at,
-        rows=head.rows,
-        holes=head.holes,
-        length_bytes=head.length_bytes,
-        files=head.files,
+        runs=head.runs,
     )

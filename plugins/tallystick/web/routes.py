@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.troubles import Trouble
@@ -28,7 +29,6 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import (
     BatchesAnswer,
     ChangesAnswer,
-    CoverageAnswer,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
@@ -38,12 +38,19 @@ from tallystick.web.answers import (
     ReportsAnswer,
     RunAnswer,
 )
-from tallystick.web.dag_runs import repairs_of, run_of_airflow
+from tallystick.web.dag_runs import repairs_of, run_of_airflow, with_next_runs
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.next_runs import with_next_runs
-from tallystick.web.partition_list import Search, partitions_of
 
-api = APIRouter(prefix="/api", dependencies=[SIGNED_IN])
+
+class DocumentRoute(APIRoute):
+    """A route that answers with a document, in the JSON of all documents."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        # A dataclass needs no model of the answer; one would write instants in another form.
+        super().__init__(path, endpoint, **(options | {"response_model": None}))
+
+
+api = APIRouter(prefix="/api", dependencies=[SIGNED_IN], route_class=DocumentRoute)
 
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -122,8 +129,8 @@ async def partitions(
     limit: Limit = 50,
 ) -> PartitionsAnswer:
     """A page of the partitions whose numbers begin so, and that have this verdict."""
-    asked = Search(search, verdict, offset, limit)
-    return await desk.ask(lambda ledger: partitions_of(ledger, feed, asked))
+    asked = reading.Search(search, verdict, offset, limit)
+    return await desk.ask(lambda ledger: reading.partitions_of(ledger, feed, asked))
 
 
 @api.get("/feeds/{feed}/batches")
@@ -156,19 +163,6 @@ async def changes(feed: Feed, desk: Desk, earlier: Before, later: Before) -> Cha
     )
     if found is None:
         raise not_found(f"report {earlier} or {later} of feed {feed}")
-    return found
-
-
-@api.get("/feeds/{feed}/coverage")
-async def coverage(
-    feed: Feed, desk: Desk, response: Response, report: Before | None = None
-) -> CoverageAnswer:
-    """What is drawn of a stored report, else of the newest."""
-    found = await desk.ask(partial(stored_reports.coverage_of, feed=feed, number=report))
-    if found is None:
-        raise not_found(f"report of feed {feed}")
-    if report is not None:  # which never changes
-        response.headers["Cache-Control"] = "private, max-age=600"
     return found
 
 
@@ -229,4 +223,4 @@ async def run_for(
     if asked is None:
         return answer
     named = await desk.ask(partial(reading.findings_asked_of, feed=feed, asked=asked))
-    return answer.model_copy(update={"asked": asked, "asked_findings": named})
+    return answer.but(asked=asked, asked_findings=named)

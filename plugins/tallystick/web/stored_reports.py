@@ -1,4 +1,4 @@
-"""Stored reports as answers: which there are, what is drawn of one, what two say differently.
+"""Stored reports as answers: which there are, what a page shows of one, what two say differently.
 
 Reports are read as plain values: of their thousands of partitions a few are shown.
 """
@@ -16,21 +16,17 @@ from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, Par
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.overview import ReportHead
-from tallystick.report.charts.drawn import Drawn, drawn
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.overview import ReportHead
+from tallystick.report.charts import Drawn, drawn
 from tallystick.web.answers import (
     ChangesAnswer,
-    CoverageAnswer,
     MovedPart,
     ReportsAnswer,
-    StoredReportPart,
 )
-from tallystick.web.partition_list import Search
+from tallystick.web.reading import Search
 
 MOST_CHANGES: Final = 100
-_DRAWN: Final = ("taken_at", "coverage", "columns", "band", "ages", "held_back_by")
-
 _INSTANTS: Final = ("taken_at", "complete_up_to", "complete_window_end")
 _TOLD: Final = ("feed", "topic", "verdict", "held_back_by", "levels", "unheard")
 _SEVERITY: Final = {each.value: each.severity for each in Verdict}
@@ -44,29 +40,9 @@ def reports_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -
     has_more = len(found) > limit
     return ReportsAnswer(
         feed=feed,
-        reports=[stored_report(each) for each in found[:limit]],
+        reports=found[:limit],
         before=found[limit - 1].number if has_more else None,
     )
-
-
-def stored_report(head: ReportHead) -> StoredReportPart:
-    """The report in a few words."""
-    return StoredReportPart(
-        number=head.number,
-        taken_at=head.taken_at,
-        verdict=head.verdict,
-        complete_up_to=head.complete_up_to,
-        made_by=head.made_by,
-    )
-
-
-def coverage_of(ledger: Ledger, feed: FeedName, number: int | None) -> CoverageAnswer | None:
-    """What is drawn of a stored report, else of the newest; None where there is none."""
-    number = number or _newest(ledger, feed)
-    found = ledger.report_value(feed, number) if number else None
-    if number is None or found is None:
-        return None
-    return CoverageAnswer(feed=feed, report=number, **{name: found[name] for name in _DRAWN})
 
 
 def drawings_of(found: Plain) -> Drawn:
@@ -131,16 +107,15 @@ def changes_of(ledger: Ledger, feed: FeedName, earlier: int, later: int) -> Chan
     before, after = (ledger.report_value(feed, each) for each in numbers)
     if first is None or last is None or before is None or after is None:
         return None
-    parts = [stored_report(each) for each in (first, last)]
-    proven = [each.complete_up_to for each in parts]
+    proven = [each.complete_up_to for each in (first, last)]
     old, new = ({_key(each): each for each in found["findings"]} for found in (before, after))
     begun = [each for key, each in new.items() if key not in old]
     ended = [each for key, each in old.items() if key not in new]
     moved, frontier_moved = _moved(before, after)
     return ChangesAnswer(
         feed=feed,
-        earlier=parts[0],
-        later=parts[1],
+        earlier=first,
+        later=last,
         complete_moved_seconds=(proven[1] - proven[0]).total_seconds()
         if proven[0] and proven[1]
         else None,
@@ -169,11 +144,6 @@ def _worst_first(partition: Plain) -> tuple[int, int, int]:
     return -severity, -(partition["lag"] or 0), partition["partition"]
 
 
-def _newest(ledger: Ledger, feed: FeedName) -> int | None:
-    heads = ledger.report_heads(feed, most=1)
-    return heads[0].number if heads else None
-
-
 def _key(finding: Plain) -> tuple[object, ...]:
     """Its number, else what it is about: the same in both reports."""
     if finding["number"] is not None:
@@ -193,9 +163,9 @@ def _moved(before: Plain, after: Plain) -> tuple[list[MovedPart], int]:
             continue
         if is_[0][0] == is_[1][0]:
             offsets += is_[1][2] - is_[0][2]
-        values = zip(names, *is_, strict=True)
-        pairs = {f"{when}_{name}": each for name, *both in values
-                 for when, each in zip(("earlier", "later"), both, strict=True)}  # fmt: skip
+        then, now = ([log, told and Verdict(told), frontier] for log, told, frontier in is_)
+        pairs = {f"{when}_{name}": each for when, values in (("earlier", then), ("later", now))
+                 for name, each in zip(names, values, strict=True)}  # fmt: skip
         moved.append(MovedPart(partition=number, **pairs))
     return sorted(moved, key=_worst_change_first), offsets
 

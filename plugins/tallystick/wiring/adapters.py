@@ -19,8 +19,7 @@ from typing import Final
 from pydantic import SecretStr
 
 import tallystick
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.connections import Connection
 from tallystick.settings.feed import Feed
@@ -66,7 +65,7 @@ def new_id() -> str:
 @contextmanager
 def open_ledger(connection_of: ConnectionOf) -> Iterator[Ledger]:
     """The ledger alone, closed at the end of the block; raises ConnectionMissing."""
-    ledger = PostgresLedger(ledger_dsn(connection_of))
+    ledger = Ledger(ledger_dsn(connection_of))
     try:
         yield ledger
     finally:
@@ -78,7 +77,7 @@ def patient_ledger(connection_of: ConnectionOf, patience: timedelta) -> Ledger:
 
     Its one connection ends with it. Raises ConnectionMissing.
     """
-    return PostgresLedger(ledger_dsn(connection_of), patience)
+    return Ledger(ledger_dsn(connection_of), patience)
 
 
 def ledger_dsn(connection_of: ConnectionOf) -> str:
@@ -209,7 +208,7 @@ def open_services(
                 kafka.properties, now=WallClock().now, connection=feed.source.connection
             )
         )
-        ledger = PostgresLedger(dsn)
+        ledger = Ledger(dsn)
         stack.callback(ledger.close)
         name_nodes = NameNodes(
             hdfs.urls,
@@ -244,7 +243,7 @@ def open_services(
             spark=spark or _runner(feed, engine, access.secrets),
             clock=WallClock(),
             new_id=new_id,
-            second_ledger=lambda: PostgresLedger(dsn),
+            second_ledger=lambda: Ledger(dsn),
             kafka_options=access.options,
             second_reader=second_reader,
             frontier_group=frontier_group,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.window import Window
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed

@@ -1,6 +1,4 @@
-"""Tells where the story is: who waits for it hears each step, and an error names the one that it
-came from. An adapter knows a server or a path, and no batch.
-"""
+"""Reports the current step to listeners, and adds it to errors: an adapter knows no batch."""
 
 from __future__ import annotations
 

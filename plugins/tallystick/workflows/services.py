@@ -1,4 +1,4 @@
-"""What a workflow works with: one adapter behind each port, and a source of ids."""
+"""What a workflow works with: the ledger, one adapter behind each port, and a source of ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.due import MOST_BATCHES
+from tallystick.ledger.ledger import Ledger
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.frontier_group import FrontierGroup
-from tallystick.ports.ledger import Ledger
 from tallystick.ports.progress import Told, harmless, unheard
 from tallystick.ports.second_reader import SecondReader
 from tallystick.ports.spark_runner import SparkRunner

@@ -16,7 +16,7 @@ from tallystick.domain.report.completeness import Proof
 from tallystick.domain.report.news import News, Standing, Told, news_of, told_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.verdicts import FindingState
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.cadence import WindowSchedule
 from tallystick.settings.feed import Feed
 from tallystick.workflows.reconciling.reporting import feed_completeness

@@ -61,7 +61,7 @@ def test_check_as_json(cli: CommandLine) -> None:
                 "file": "feeds/bad.yaml",
                 "line": 4,
                 "key": "plan.until",
-                "what": "is not accepted",
+                "words": "is not accepted",
                 "value": "'noww'",
                 "accepted": "now, window_end",
                 "nearest": None,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tallystick.cli.text import MOST_ROWS, Table, grouped, plain_lines, show_blocks
+from tallystick.cli.answers import MOST_ROWS, Table, grouped, plain_lines, show_blocks
 
 
 def test_columns_are_aligned_and_numbers_end_together() -> None:

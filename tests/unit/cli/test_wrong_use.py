@@ -73,7 +73,7 @@ def test_airflow_is_not_imported_for_a_connection_of_the_environment_or_where_th
     None
 ):
     code = (
-        "import sys; from tallystick.cli.connections import find_connection as find;"
+        "import sys; from tallystick.cli.stage import find_connection as find;"
         "from tallystick.errors import ConnectionMissing;"
         "find({'AIRFLOW_HOME': '/', 'AIRFLOW_CONN_A': 'kafka://h:9092'}, 'a')\n"
         "try: find({'HOME': '/nowhere'}, 'a')\n"

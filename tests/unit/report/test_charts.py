@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.verdicts import Verdict
-from tallystick.report.charts.coverage import coverage_plot
-from tallystick.report.charts.drawn import Drawn, drawn
-from tallystick.report.charts.offsets import band_plot, holes_plot, windows_plot
-from tallystick.report.charts.plot import TALL, Plot, scale_of
+from tallystick.report.charts import (
+    TALL,
+    Drawn,
+    Plot,
+    band_plot,
+    coverage_plot,
+    drawn,
+    holes_plot,
+    scale_of,
+    windows_plot,
+)
 from tests.support.report_documents import a_document
 
 NUMBER = r"(-?[\d.e+]+)"
@@ -152,7 +159,7 @@ def test_a_scale_holds_all_values_with_few_labels(
 
 
 def test_every_colour_of_a_drawing_is_in_the_style() -> None:
-    from tallystick.report.templating import page_asset
+    from tallystick.report.html_page import page_asset
 
     document = a_document()
     found = drawn(

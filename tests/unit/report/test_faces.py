@@ -15,7 +15,6 @@ import pytest
 from tallystick.domain.report.document import FORMAT, ComparedPart, ReportDocument
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.report.faces import face_of
-from tallystick.report.frames import Report
 from tests.support.report_documents import a_document, a_finding, a_partition
 
 YEAR_OF_HOURS = 8_760
@@ -37,35 +36,21 @@ def test_anything_else_is_no_document(text: str) -> None:
         ReportDocument.from_json(text)
 
 
-def test_frames_are_worst_first() -> None:
-    report = Report(a_document())
+def test_partitions_are_shown_worst_first_then_by_lag() -> None:
+    shown = a_document().worst_first
 
-    assert list(report.partitions["verdict"][:4]) == [
+    assert [each.verdict for each in shown[:4]] == [
         "PROVEN_LOSS", "PROVEN_LOSS", "UNKNOWN", "PROVEN_OK"
     ]  # fmt: skip
-    lags = list(report.partitions["lag"][3:])
+    lags = [each.lag or 0 for each in shown[3:]]
     assert lags == sorted(lags, reverse=True)
-    assert list(report.findings["verdict"]) == ["PROVEN_LOSS", "PROVEN_LOSS"]
-
-
-def test_a_frame_has_a_row_for_every_cell_column_and_look() -> None:
-    document = a_document(partitions=12, columns=48)
-    report = Report(document)
-
-    assert len(report.coverage) == 12 * 48
-    assert set(report.coverage["verdict"]) == {
-        "PROVEN_OK", "PROVEN_LOSS", "UNKNOWN", "SUSPECTED", "WAIVED"
-    }  # fmt: skip
-    assert len(report.columns) == len(report.band) == 48
-    assert report.columns["landed_rows"].sum() == sum(x.landed_rows for x in document.columns)
 
 
 def test_text_says_the_verdict_what_is_proven_and_each_next_step() -> None:
     lines = face_of(a_document(), "text").splitlines()
 
-    assert lines[:3] == [
-        "Feed orders, topic orders, 2026-11-08 12:30:00Z",
-        "Verdict: PROVEN_LOSS at levels L0, L1, L2",
+    assert lines[:2] == [
+        "Feed orders, topic orders: PROVEN_LOSS (levels L0, L1, L2; 2026-11-08 12:30:00Z).",
         "Complete up to: 2026-11-07 16:30:00Z, every window to 2026-11-07 16:00:00Z",
     ]
     assert sum(line.startswith("  next: ") for line in lines) == 2

@@ -6,14 +6,14 @@ import pytest
 from typer.main import get_group
 
 from tallystick.cli.app import app
-from tallystick.report import program
+from tallystick.report import safe_text
 from tallystick.report.safe_text import visible, visible_lines
 
 NEXT = "Mend it: tallystick ledger rebuild orders --json\nor tallystick kafka-secrets orders"
 
 
 def test_each_command_of_the_command_line_is_known() -> None:
-    assert {*get_group(app).commands} == {*program.COMMANDS}  # type: ignore[attr-defined]
+    assert {*get_group(app).commands} == {*safe_text.COMMANDS}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

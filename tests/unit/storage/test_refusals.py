@@ -97,7 +97,8 @@ def test_what_went_wrong_on_the_way(
             "IOException",
             "File /a could only be written to 0 of the 1 minReplication nodes.",
             StorageUnavailable,
-            "IOException: File /a could only be written to 0 of the 1 minReplication nodes.",
+            "no DataNode takes a block, so each one is full or down: File /a could only be written"
+            " to 0 of the 1 minReplication nodes.",
         ),
         ("LeaseExpiredException", "", StorageUnavailable, "LeaseExpiredException"),
         ("InvalidPathException", "Invalid file name: /a", StorageRefused, "Invalid file name: /a"),

@@ -57,7 +57,7 @@ def test_whole_files_are_proven_although_the_epoch_of_their_read_has_expired(sto
     assert lost(story) == set()
     assert story.published_offsets() == ALL
     told = {(each.code, each.verdict) for each in report.findings}
-    assert told == {(FindingCode.OVERWRITTEN, Verdict.UNKNOWN)}, "the next batch's log is in doubt"
+    assert told == {(FindingCode.LOG_CUT, Verdict.UNKNOWN)}, "the next batch's log is in doubt"
     assert reconcile(story.services()).verdict is Verdict.UNKNOWN
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import AttemptFenced, LedgerUnavailable
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
@@ -45,15 +45,15 @@ def instead(
 
     `when` is "after Spark" for a renewal of more than one lease.
     """
-    really, times = getattr(PostgresLedger, verb), list[str]()
+    really, times = getattr(Ledger, verb), list[str]()
 
-    def asked(ledger: PostgresLedger, attempt: Any, given: Any) -> None:
+    def asked(ledger: Ledger, attempt: Any, given: Any) -> None:
         if not when or given > LONG:
             times.append(verb)
             happens()
         really(ledger, attempt, given)
 
-    monkeypatch.setattr(PostgresLedger, verb, asked)
+    monkeypatch.setattr(Ledger, verb, asked)
     return times
 
 
@@ -94,7 +94,7 @@ def test_an_attempt_that_was_taken_over_meanwhile_still_ends(
     story: Story, batch_id: BatchId, monkeypatch: pytest.MonkeyPatch, verb: str, when: str
 ) -> None:
     def take_over() -> None:
-        with closing(PostgresLedger(story.dsn)) as ledger:
+        with closing(Ledger(story.dsn)) as ledger:
             ledger.begin_attempt(batch_id, attempt_id=SECOND, owner=ONE, lease=LONG)
 
     times = instead(monkeypatch, verb, take_over, when=when)

@@ -15,7 +15,7 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.offsets.ranges import overlaps_in
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
-from tallystick.ledger.postgres import PostgresLedger
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
@@ -105,13 +105,13 @@ def test_a_commit_between_look_and_attempt_leaves_nothing_to_land(
     asleep = land_batch(zombie, batch.batch_id, FIRST, ONE)
     assert asleep
     assert plan_feed(rival, None, OTHER).adopted
-    begin = PostgresLedger.begin_attempt
+    begin = Ledger.begin_attempt
 
     def begin_too_late(*args: Any, **more: Any) -> Attempt | None:
         verify_and_commit(zombie, asleep)  # it wakes up, and its token is still the newest
         return begin(*args, **more)
 
-    monkeypatch.setattr(PostgresLedger, "begin_attempt", begin_too_late)
+    monkeypatch.setattr(Ledger, "begin_attempt", begin_too_late)
     assert land_batch(rival, batch.batch_id, SECOND, OTHER) is None
     publish(rival, batch.batch_id)
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}

@@ -39,7 +39,7 @@ from tests.support.story import FEED, Story
 ONE, TWO, LATER = Owner("one"), Owner("two"), Owner("later")
 ATTEMPT = AttemptId("1" * 16)
 MINUTE = timedelta(minutes=1)
-CUTS = (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+CUTS = (FindingCode.LOG_CUT,)
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_between_the_look_of_a_repair_and_its_landing(story: Story) -> None:
     close_mended(services, [], begun.plan.in_storage, ONE)
     land_feed(story.services(), None, LATER)
     codes = {each.code for each in reconcile(story.services()).findings}
-    assert FindingCode.OVERWRITTEN in codes
+    assert FindingCode.LOG_CUT in codes
     assert file.exists()
 
 
@@ -255,7 +255,7 @@ def test_an_epoch_that_the_broker_has_forgotten_is_no_evidence(story: Story) -> 
     for owner in (TWO, LATER):
         land_feed(story.services(), None, owner)
         report = reconcile(story.services())
-        [found] = [each for each in report.findings if each.code is FindingCode.OVERWRITTEN]
+        [found] = [each for each in report.findings if each.code is FindingCode.LOG_CUT]
         # It stands although the log's new witness is intact: nobody can answer it any more.
         assert found.verdict is Verdict.UNKNOWN
         assert found.evidence["seen_until"] == 50
@@ -326,7 +326,7 @@ def test_a_plan_waits_for_a_high_watermark_that_lags(lagging: Story) -> None:
 def test_a_cut_is_found_behind_a_high_watermark_that_lags(lagging: Story) -> None:
     lagging.broker.logs[0].cut(55)
     lagging.broker.logs[0].append(Kind.RECORD, 2)
-    assert require_cut_is_told(lagging, 45).code is FindingCode.TRUNCATED
+    assert require_cut_is_told(lagging, 45).code is FindingCode.LOG_CUT
 
 
 def test_idle_partitions_are_asked_once_after_a_change_of_leaders(

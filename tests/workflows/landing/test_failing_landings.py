@@ -15,8 +15,7 @@ import pytest
 from tallystick.domain.batches.paths import LOG_ANSWER_NAME
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.verdicts import Verdict
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.committing import heartbeat
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.landing.run import land_feed
@@ -73,7 +72,7 @@ def test_a_batch_that_failed_three_times_is_told_with_the_last_reason(story: Sto
 
     [found] = reconcile(services).findings
 
-    assert (found.code.value, found.verdict) == ("N4", Verdict.UNKNOWN)
+    assert (found.code.value, found.verdict) == ("N3", Verdict.UNKNOWN)
     assert (found.partition, found.from_offset, found.until_offset) == (0, 0, 10)
     assert "was tried 3 times, and failed each time. The last reason:" in found.cause
     assert WHY in found.cause
@@ -131,7 +130,7 @@ def test_the_lease_of_an_attempt_that_hangs_is_renewed_no_more(
     monkeypatch.setattr(heartbeat, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def noted() -> Ledger:
-        ledger = PostgresLedger(story.dsn)
+        ledger = Ledger(story.dsn)
         renew = ledger.renew_lease
         monkeypatch.setattr(ledger, "renew_lease", lambda *how: renewed.append(renew(*how)))
         return ledger

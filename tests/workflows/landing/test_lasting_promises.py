@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
-from tests.support.story import FEED, Story
+from tests.support.story import FEED, FixedClock, Story
 from tests.support.waivers import accept
 
 OWNER, OTHER = Owner("one"), Owner("other")
@@ -38,6 +39,13 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     for log in broker.logs.values():
         log.append(Kind.RECORD, 10)
     return Story(ledger_databases(), tmp_path, broker)
+
+
+class Later(FixedClock):
+    """Three days later."""
+
+    def now(self) -> datetime:
+        return NOW + timedelta(days=3)
 
 
 class Afterwards:
@@ -113,8 +121,25 @@ def test_a_cut_behind_a_tail_of_holes_is_noticed(story: Story) -> None:
     story.broker.logs[0].cut(12)
     story.broker.logs[0].append(Kind.RECORD, 20, value=b"others")
     findings = land_feed(story.services(), None, OWNER).findings
-    assert [each.code for each in findings] == [FindingCode.OVERWRITTEN]
+    assert [each.code for each in findings] == [FindingCode.LOG_CUT]
     assert reconcile(story.services()).verdict is Verdict.PROVEN_LOSS
+
+
+def test_a_reconcile_that_is_overdue_is_told_by_runs_until_one_lists_all_files(
+    story: Story,
+) -> None:
+    land_feed(story.services(), None, OWNER)
+    services = replace(story.services(), clock=Later())
+
+    for _ in range(2):
+        [told] = land_feed(services, None, OWNER).findings
+        assert (told.code, told.name) == (FindingCode.OVERDUE, "no reconcile")
+    assert feed_completeness(services.ledger, FEED).proven.up_to is not None
+
+    report = reconcile(services)
+    store_report(services, report_of(services, report))
+    assert (report.findings, services.ledger.findings(FEED)) == ((), [])
+    assert land_feed(services, None, OWNER).findings == []
 
 
 def test_what_two_people_have_accepted_fails_no_run(
@@ -125,11 +150,11 @@ def test_what_two_people_have_accepted_fails_no_run(
     log.cut(7)
     land_feed(story.services(), None, OWNER)
     ledger = story.services().ledger
-    [cut] = [each for each in ledger.findings(FEED) if each.finding.code is FindingCode.TRUNCATED]
+    [cut] = [each for each in ledger.findings(FEED) if each.finding.code is FindingCode.LOG_CUT]
     accept(ledger, cut.finding_id)
 
     [told] = land_feed(story.services(), None, OWNER).findings
-    assert (told.code, told.verdict) == (FindingCode.TRUNCATED, Verdict.WAIVED)
+    assert (told.code, told.verdict) == (FindingCode.LOG_CUT, Verdict.WAIVED)
     require_clean(FEED, [told])
 
 

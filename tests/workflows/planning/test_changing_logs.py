@@ -122,9 +122,7 @@ def test_a_truncated_partition_stops_and_the_others_go_on(story: Story) -> None:
     story.broker.logs[0].cut(6)
     story.broker.logs[1].append(Kind.RECORD, 5)
     report = land(story)
-    assert (FindingCode.TRUNCATED, Verdict.PROVEN_LOSS, 0, 6, 10) in intervals(
-        list(report.findings)
-    )
+    assert (FindingCode.LOG_CUT, Verdict.PROVEN_LOSS, 0, 6, 10) in intervals(list(report.findings))
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(15))}
     story.broker.logs[0].append(Kind.RECORD, 50)
     report = land(story)
@@ -137,7 +135,7 @@ def test_a_log_that_was_cut_and_grew_again_is_noticed_by_its_anchor(story: Story
     story.broker.logs[0].cut(6)
     story.broker.logs[0].append(Kind.RECORD, 20, value=b"others")
     report = land(story)
-    found = [each for each in report.findings if each.code is FindingCode.OVERWRITTEN]
+    found = [each for each in report.findings if each.code is FindingCode.LOG_CUT]
     assert [each.partition for each in found] == [0]
     assert found[0].verdict is Verdict.PROVEN_LOSS
     assert story.published_offsets()[0] == list(range(10))
@@ -150,9 +148,7 @@ def test_a_log_that_was_cut_and_has_its_old_end_again_is_noticed_by_its_epoch(
     story.broker.logs[0].cut(6)
     story.broker.logs[0].append(Kind.RECORD, 4, value=b"others")
     report = land(story)
-    assert {(each.code, each.partition) for each in report.findings} == {
-        (FindingCode.OVERWRITTEN, 0)
-    }
+    assert {(each.code, each.partition) for each in report.findings} == {(FindingCode.LOG_CUT, 0)}
 
 
 def test_each_plan_reads_the_last_landed_record_of_each_log_again(story: Story) -> None:
@@ -188,9 +184,7 @@ def test_a_record_that_another_took_the_place_of_in_one_term_is_noticed_by_the_n
     land(story)
     story.broker.logs[1].entries[9].value = b"another"
     for found in (reconcile(story.services()), plan_feed(story.services(), None, OWNER)):
-        assert (FindingCode.OVERWRITTEN, 1) in {
-            (each.code, each.partition) for each in found.findings
-        }
+        assert (FindingCode.LOG_CUT, 1) in {(each.code, each.partition) for each in found.findings}
     story.broker.logs[1].append(Kind.RECORD, 1)
     assert plan_feed(story.services(), None, OWNER).batches == []
 

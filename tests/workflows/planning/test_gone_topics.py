@@ -50,7 +50,7 @@ def verdicts(story: Story) -> set[Verdict]:
 
 def a_day_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known now is as good as known for a day."""
-    monkeypatch.setattr("tallystick.domain.rules.a5_topic_gone._BELIEVED_AFTER", timedelta(0))
+    monkeypatch.setattr("tallystick.domain.rules.a5_topic_recreated._BELIEVED_AFTER", timedelta(0))
 
 
 def test_the_last_ends_that_a_look_has_seen_are_evidence(story: Story) -> None:

@@ -42,7 +42,7 @@ def told_cuts(story: Story) -> set[tuple[int | None, int | None, int | None]]:
     return {
         (each.finding.partition, each.finding.from_offset, each.finding.until_offset)
         for each in story.services().ledger.findings(FEED)
-        if each.finding.code is FindingCode.TRUNCATED
+        if each.finding.code is FindingCode.LOG_CUT
     }
 
 

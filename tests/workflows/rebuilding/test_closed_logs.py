@@ -50,7 +50,7 @@ def unread(story: Story) -> set[tuple[int | None, int | None, int | None]]:
     first, second = (reconcile(story.services()) for _ in range(2))
     assert first.findings == second.findings
     assert first.verdict is Verdict.UNKNOWN
-    return {_interval(each) for each in second.findings if each.code is FindingCode.OFFSETS_SKIPPED}
+    return {_interval(each) for each in second.findings if each.code is FindingCode.LEDGER_UNSOUND}
 
 
 def _interval(found: Finding) -> tuple[int | None, int | None, int | None]:

@@ -67,7 +67,7 @@ def test_an_older_generation_is_not_compared_with_the_log_of_a_newer_one(story: 
     [stop] = [
         each.finding_id
         for each in story.services().ledger.findings(FEED)
-        if each.finding.code is FindingCode.OVERWRITTEN
+        if each.finding.code is FindingCode.LOG_CUT
     ]
     repair_feed(story.services(), (stop,), OWNER)
     land_feed(story.services(), None, OWNER)

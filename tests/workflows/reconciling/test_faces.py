@@ -16,9 +16,9 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, StorageUnavailable
+from tallystick.ledger.overview import FeedHead
 from tallystick.orchestration.asked_completeness import ask
 from tallystick.ports.file_store import FileStore
-from tallystick.ports.overview import FeedHead
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report

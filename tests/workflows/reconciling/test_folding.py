@@ -15,8 +15,8 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.errors import LedgerUnavailable
 from tallystick.ledger import commits
-from tallystick.ledger.postgres import PostgresLedger
-from tallystick.ports.evidence import SettledRanges
+from tallystick.ledger.evidence import SettledRanges
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.reconciling import reporting
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
@@ -75,7 +75,7 @@ def test_ranges_are_folded_beside_the_commit_of_a_repair(
     with ThreadPoolExecutor(2) as pool:
         repair = pool.submit(repair_feed, story.services(), story.named(), OWNER)
         assert is_inside.wait(DEADLINE_SECONDS)
-        fold = pool.submit(PostgresLedger(story.dsn).fold, FEED)
+        fold = pool.submit(Ledger(story.dsn).fold, FEED)
         until_somebody_waits(story)
         may_end.set()
         fold.result(DEADLINE_SECONDS)
@@ -95,10 +95,10 @@ def test_a_report_is_kept_before_ranges_are_folded(story: Story) -> None:
 def test_a_report_is_kept_though_the_ledger_dies_before_the_folding(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dead(self: PostgresLedger, feed: str) -> int:
+    def dead(self: Ledger, feed: str) -> int:
         raise LedgerUnavailable("the server closed the connection")
 
-    monkeypatch.setattr(PostgresLedger, "fold", dead)
+    monkeypatch.setattr(Ledger, "fold", dead)
     services = story.services()
     document = reporting.report_of(services, reconcile(services))
     number = reporting.store_report(services, document)
@@ -113,6 +113,6 @@ def test_nothing_is_folded_where_the_ledger_contradicts_itself(
     document = reporting.report_of(services, reconcile(services))
     [account, *_] = services.ledger.accounts(FEED).generations.values()
     unsound = [SettledRanges(account, ())]
-    monkeypatch.setattr(PostgresLedger, "unsound", lambda self, feed: unsound)
+    monkeypatch.setattr(Ledger, "unsound", lambda self, feed: unsound)
     reporting.store_report(services, document)
     assert committed_ranges(story) == 4

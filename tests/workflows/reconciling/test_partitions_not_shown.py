@@ -126,9 +126,9 @@ def test_such_a_look_ends_no_finding_about_the_partition(story: Story) -> None:
 def test_such_a_look_ends_no_finding_about_a_partition_that_no_plan_has_seen(story: Story) -> None:
     story.broker.logs[2] = Log()
     story.broker.logs[2].append(Kind.RECORD, 3)
-    assert all_of(reconcile(story.services())) == {FindingCode.UNREAD_PARTITION}
+    assert all_of(reconcile(story.services())) == {FindingCode.OVERDUE}
     log = hide(story, 2)
-    assert all_of(reconcile(story.services())) == {FindingCode.UNREAD_PARTITION}
+    assert all_of(reconcile(story.services())) == {FindingCode.OVERDUE}
     story.broker.logs[2] = log
     land_feed(story.services(), None, OWNER)
     assert reconcile(story.services()).findings == ()
@@ -139,7 +139,7 @@ def test_a_partition_that_a_new_topic_lacks_is_over_with_the_old_one(story: Stor
     story.broker.logs[2].append(Kind.RECORD, 3)
     hide(story)
     assert all_of(reconcile(story.services())) == {
-        FindingCode.UNREAD_PARTITION,
+        FindingCode.OVERDUE,
         FindingCode.COULD_NOT_TELL,
     }
     story.broker.recreate(partitions=1)

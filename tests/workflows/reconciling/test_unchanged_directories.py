@@ -15,7 +15,7 @@ import pytest
 from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.errors import StorageUnavailable
-from tallystick.ports.scrubs import TakenSample
+from tallystick.ledger.scrubs import TakenSample
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
 from tests.support.ledger_server import OWNER_ROLE

@@ -17,8 +17,8 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.scrubbing import scrub

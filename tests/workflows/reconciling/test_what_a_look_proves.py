@@ -74,7 +74,7 @@ def test_a_log_that_was_cut_is_not_complete_up_to_its_new_end(story: Story) -> N
 
     report = reconcile(story.services())
 
-    assert [each.code for each in report.findings] == [FindingCode.TRUNCATED]
+    assert [each.code for each in report.findings] == [FindingCode.LOG_CUT]
     assert proof_now(story) is not Proof.PROVEN
     assert "A3 PROVEN_LOSS of partition 0, and no plan has recorded that yet" in reasons(story)
     land_feed(story.services(), None, OWNER)
@@ -102,7 +102,7 @@ def test_a_recreated_empty_topic_proves_nothing_of_the_old_one(story: Story) -> 
 
 
 Interval = tuple[FindingCode, Verdict, int | None, int | None, int | None]
-TAIL: set[Interval] = {(FindingCode.TRUNCATED, Verdict.PROVEN_LOSS, 0, 17, 20)}
+TAIL: set[Interval] = {(FindingCode.LOG_CUT, Verdict.PROVEN_LOSS, 0, 17, 20)}
 
 
 def intervals(findings: Iterable[Finding]) -> set[Interval]:
@@ -239,6 +239,6 @@ def test_a_log_that_was_cut_and_has_grown_again_is_not_proven_before_a_plan(stor
 
     report = reconcile(story.services())
 
-    assert [each.code for each in report.findings] == [FindingCode.OVERWRITTEN]
+    assert [each.code for each in report.findings] == [FindingCode.LOG_CUT]
     assert report_of(story.services(), report).complete_up_to != proven(story).newest_look_at
     assert proof_now(story) is not Proof.PROVEN

@@ -15,8 +15,8 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.report.completeness import Completeness, Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report

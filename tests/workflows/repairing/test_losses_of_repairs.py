@@ -12,8 +12,8 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import Owner
 from tallystick.domain.report.completeness import Proof
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness

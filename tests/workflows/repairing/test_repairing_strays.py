@@ -11,8 +11,8 @@ import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.errors import StorageRefused
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed

@@ -91,7 +91,7 @@ def stop_partition_0(story: Story) -> int:
     [number] = [
         each.finding_id
         for each in story.services().ledger.findings(FEED)
-        if each.finding.code in (FindingCode.TRUNCATED, FindingCode.OVERWRITTEN)
+        if each.finding.code in (FindingCode.LOG_CUT,)
     ]
     return number
 

@@ -11,9 +11,9 @@ import pytest
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import FindingCode, Level
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import AttemptFenced, StorageUnavailable
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.landing.sweeping import sweep

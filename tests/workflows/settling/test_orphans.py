@@ -13,9 +13,9 @@ import pytest
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rules.findings import Finding, FindingCode
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import ApplicationFailed, SourceChanged
-from tallystick.ports.findings import StoredFinding
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed, settle_and_plan

@@ -19,11 +19,11 @@ from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.identities import Owner
 from tallystick.domain.repair.finishing import NOT_WRITTEN
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ledger import thinning
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed

@@ -69,6 +69,8 @@ class EndedGeneration:
     reason: str
     kept: tuple[str, ...] = ()
     """Where files of attempts are kept that may hold what was not landed, or was cut."""
+    is_overwritten: bool = False
+    """True for a log that was cut, and holds another record where the last one was landed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,17 +176,17 @@ class _Collected:
                 f"the log ends at {bounds.high_watermark}, but offsets up to {readable_before}"
                 " were readable before"
             )
-            self._stop(account, FindingCode.TRUNCATED, reason)
+            self._stop(account, reason)
         elif check.is_overwritten:
             offset = account.anchor.offset if account.anchor else account.frontier
             reason = f"the record landed from offset {offset} is not there any more as it was"
-            self._stop(account, FindingCode.OVERWRITTEN, reason)
+            self._stop(account, reason, is_overwritten=True)
         elif check.sameness is Sameness.CUT:
             reason = (
                 f"it ended at {check.cut_at} and has grown again, but offsets up to"
                 f" {readable_before} were readable before"
             )
-            self._stop(account, FindingCode.TRUNCATED, reason)
+            self._stop(account, reason)
         elif bounds.log_start_offset > account.frontier:
             self._expire(account, bounds.log_start_offset)
 
@@ -247,14 +247,17 @@ class _Collected:
         is_held = bool(unread and self._staged.held_of(account, unread))
         return is_living or is_repaired or is_held
 
-    def _stop(self, account: GenerationAccount, code: FindingCode, reason: str) -> None:
-        number = account.partition.partition
+    def _stop(
+        self, account: GenerationAccount, reason: str, *, is_overwritten: bool = False
+    ) -> None:
+        number, code = account.partition.partition, FindingCode.LOG_CUT
         bounds, check = self.seen.snapshot.partitions[number], self.seen.logs.get(number, UNKNOWN)
         ends = [account.frontier, bounds.high_watermark]
         first = min(ends if check.cut_at is None else [*ends, check.cut_at])
         gone = offset_range(account.partition, first, account.readable_before)
         kept = self._staged.places_for(account, gone) if gone else ()
-        self.stopped.append(EndedGeneration(account.generation_id, code, reason, kept))
+        ended = EndedGeneration(account.generation_id, code, reason, kept, is_overwritten)
+        self.stopped.append(ended)
         for claim in self._claims[account.generation_id]:
             self.cuts.append(claim.cut(account, claim.offsets, RangeState.RELEASED, code))
 

@@ -10,9 +10,9 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.rules.a3_log_cut import ended_by_reopening
 from tallystick.domain.rules.a8_committed_file_missing import LostRows
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
-from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding, FindingCode
 

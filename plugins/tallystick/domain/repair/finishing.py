@@ -15,7 +15,7 @@ from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.identities import BatchId
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.rules.evidence import batch_in
-from tallystick.domain.rules.n3_unfinished_batch import ManifestAt
+from tallystick.domain.rules.n3_unfinished_batch import FAILING, NO_MANIFEST
 
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 
@@ -39,11 +39,10 @@ class Adopt:
 def finish(numbered: NumberedFinding, facts: RepairFacts) -> WriteManifest | Adopt | NotMended:
     """The step that ends a finding N3."""
     number, found = numbered.finding_id, numbered.finding
-    lost = ManifestAt.of(found)
-    if lost:
-        return WriteManifest(lost.manifest, number)
+    if found.name == NO_MANIFEST:
+        return WriteManifest(found.subject, number)
     batch_id = batch_in(found.evidence)
-    if batch_id is None:
+    if batch_id is None or found.name == FAILING:
         return NotMended(number, found.next_step)
     for status in facts.accounts.unfinished:
         if status.plan.batch_id == batch_id and batch_id not in facts.adoptable:

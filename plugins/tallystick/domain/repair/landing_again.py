@@ -161,7 +161,7 @@ def _together(
     if len(ranges) > len(generation_ids):
         return are_bound + (
             "what they hold of a partition has gaps that other batches fill, so no single batch can"
-            f" take their place. Look at B1 first. The files: {_names(files)}"
+            f" take their place. Look at A6 first. The files: {_names(files)}"
         )
     if len(ranges) > most_partitions:
         return are_bound + (

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
-from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 
 
@@ -20,7 +19,6 @@ class NewGeneration:
     """A log that was cut, and from where it is landed anew."""
 
     account: GenerationAccount
-    code: FindingCode
     first_offset: int
     log_start_offset: int
     finding_id: int
@@ -60,4 +58,4 @@ def new_generation(numbered: NumberedFinding, facts: RepairFacts) -> NewGenerati
     # The finding names where the log was cut then: the broker may have forgotten it since.
     told = account.frontier if found.from_offset is None else found.from_offset
     first = min(cut, told, bounds.high_watermark)
-    return NewGeneration(account, found.code, first, bounds.log_start_offset, number)
+    return NewGeneration(account, first, bounds.log_start_offset, number)

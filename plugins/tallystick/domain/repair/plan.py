@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges, OpenedGeneration
 from tallystick.domain.repair.facts import NotMended
@@ -80,7 +81,7 @@ class RepairPlan:
             closed=tuple(
                 EndedGeneration(
                     each.account.generation_id,
-                    each.code,
+                    FindingCode.LOG_CUT,
                     f"finding {each.finding_id}: an operator opened a new generation",
                 )
                 for each in self.new_generations

@@ -17,8 +17,8 @@ from typing import Final
 
 from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of, given_up_at
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
-from tallystick.domain.rules.a9_stray_file import StrayEvidence
-from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
+from tallystick.domain.rules.a9_stray_file import OTHER_FEED
+from tallystick.domain.rules.a10_ledger_behind import BARE
 from tallystick.domain.rules.evidence import held_in
 
 NOT_MOVED: Final = (
@@ -65,21 +65,20 @@ def quarantine_stray(numbered: NumberedFinding, facts: RepairFacts) -> Quarantin
     number, found = numbered.finding_id, numbered.finding
     if facts.is_ledger_behind:
         return NotMended(number, _PERHAPS_FORGOTTEN.format(feed=found.feed))
-    stray = StrayEvidence.of(found)
-    if stray is None or stray.other_feed:
+    if found.name == OTHER_FEED:
         return NotMended(number, found.next_step)
-    why = facts.sole_copies.get(stray.path)
+    why = facts.sole_copies.get(found.subject)
     if why and not facts.is_operators_word:
         return NotMended(number, f"{why} {_BY_NUMBER}")
-    return _kept(stray.path, numbered, facts.roots)
+    return _kept(found.subject, numbered, facts.roots)
 
 
 def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine | NotMended:
     """The directory of a finding A10, if it is bare and was named."""
-    unknown = UnknownBatch.of(numbered.finding)
-    if unknown and unknown.is_bare and facts.is_operators_word:
-        return _kept(unknown.path, numbered, facts.roots)
-    return NotMended(numbered.finding_id, numbered.finding.next_step)
+    found = numbered.finding
+    if found.name == BARE and facts.is_operators_word:
+        return _kept(found.subject, numbered, facts.roots)
+    return NotMended(numbered.finding_id, found.next_step)
 
 
 def give_up_files(

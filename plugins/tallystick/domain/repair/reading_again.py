@@ -34,7 +34,7 @@ def read_again(numbered: NumberedFinding, facts: RepairFacts) -> ReadAgain | Not
     if not facts.is_operators_word:
         return NotMended(number, f"it is tried again when you name it: {found.next_step}")
     if account.state is not GenerationState.OPEN or partition in facts.stopping:
-        return NotMended(number, "the log of this partition was cut: look at A3 or A4 first.")
+        return NotMended(number, "the log of this partition was cut: look at A3 first.")
     if account.topic_id != facts.snapshot.topic_id or bounds is None:
         return NotMended(number, "the partition can't be read now; the next run says why.")
     if offsets in facts.accounts.claimed:

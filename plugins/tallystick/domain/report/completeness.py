@@ -8,8 +8,8 @@ play no part: they are labels, and they lie.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins.
 2. A failing finding without an interval leaves nothing of its log clean, one without a partition
-   nothing of the feed: unknown, never complete. One of a lost manifest holds nothing back: what its
-   batch has landed was proven at its commit, and is where readers look.
+   nothing of the feed: unknown, never complete. One of a lost manifest, or of a reconcile that is
+   overdue, holds nothing back.
 3. A log is clean only behind earlier logs of its partition that are clean to their ends.
 4. The feed is complete up to the least of its partitions.
 5. A look with a doubt proves nothing, and still shows what is short. So does one whose machine has
@@ -35,15 +35,17 @@ from typing import Final
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
-from tallystick.domain.rules.n3_unfinished_batch import is_of_manifest
+from tallystick.domain.rules.n1_overdue import NO_RECONCILE, STORAGE_IS_DUE
+from tallystick.domain.rules.n3_unfinished_batch import NO_MANIFEST
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
 
 # Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
 CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
 
-# Reconciles ask it each day; one may fail.
-_STORAGE_IS_DUE: Final = timedelta(days=2)
+# What the first has landed was proven at its commit, and is where readers look; of the second each
+# look has its own doubt.
+_HOLD_NOTHING_BACK: Final = {NO_MANIFEST, NO_RECONCILE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def doubt_of_storage(
 
     Each commit has read its own files back, so the feed's first look is as good as an answer.
     """
-    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + _STORAGE_IS_DUE
+    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + STORAGE_IS_DUE
     if since and looked_at > since:
         return f"the look proves nothing, for storage is silent since {since:%Y-%m-%d %H:%M} UTC."
     if looked_at > overdue:
@@ -202,7 +204,7 @@ def would_hold_back(found: Finding, generations: Mapping[int, Sequence[Generatio
     if found.verdict not in FAILING_VERDICTS:
         return False
     if found.partition is None:
-        return not is_of_manifest(found)
+        return found.name not in _HOLD_NOTHING_BACK
     accounts = generations.get(found.partition, ())
     frontier = max((each.frontier for each in accounts), default=0)
     return found.from_offset is None or found.from_offset < frontier
@@ -363,7 +365,9 @@ def completeness_of(
         ):
             search.up_to = None
     everything = {**searches.waiting, **searches.done}
-    wide = [each for each in findings if each.partition is None and not is_of_manifest(each)]
+    wide = [
+        each for each in findings if each.partition is None and each.name not in _HOLD_NOTHING_BACK
+    ]
     return Completeness(
         partitions=tuple(
             PartitionCompleteness(

@@ -1,6 +1,7 @@
 """A feed's report: what reconciliation states at one instant, whole, as plain values.
 
-It is what is stored, and what every face shows. It decides nothing and knows no form but JSON.
+It is what is stored, and what every face shows; it knows no form but JSON. All that is decided here
+is which pages of old reports may go.
 
 1. `ReportDocument.from_json(d.to_json()) == d`.
 2. What is not known is None or UNKNOWN, never left out.
@@ -9,11 +10,13 @@ It is what is stored, and what every face shows. It decides nothing and knows no
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
+from tallystick.domain.batches.paths import page_taken_at
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
@@ -22,6 +25,8 @@ from tallystick.domain.verdicts import Verdict
 FORMAT: Final = "tallystick-report-1"
 # Of one partition; their number and offsets are whole beside them.
 MOST_GAPS: Final = 20
+KEPT_FOR: Final = timedelta(days=28)
+"""Four times as long as Kafka keeps records unless told otherwise; nothing younger is thinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,16 @@ class ReportDocument:
         known = (each.seconds_to_loss for each in self.partitions)
         return min((each for each in known if each is not None), default=None)
 
+    @property
+    def worst_first(self) -> tuple[PartitionPart, ...]:
+        """The partitions, the worst first, then by lag."""
+        return tuple(
+            sorted(
+                self.partitions,
+                key=lambda each: (-each.verdict.severity, -(each.lag or 0), each.partition),
+            )
+        )
+
     def to_json(self) -> str:
         """The document on one line."""
         return json.dumps(to_plain(self), separators=(",", ":"), ensure_ascii=True)
@@ -175,3 +190,17 @@ class ReportDocument:
     def from_json(cls, text: str) -> ReportDocument:
         """The document; ValueError for anything else."""
         return from_plain(cls, json.loads(text))
+
+
+def perhaps_thinned(names: Iterable[str], now: datetime) -> list[str]:
+    """The old pages but the last one of each day, which stays whatever the ledger has forgotten.
+
+    A ledger that was made anew knows none of the reports that were before it.
+    """
+    until = (now - KEPT_FOR).replace(hour=0, minute=0, second=0, microsecond=0)
+    days: defaultdict[object, list[tuple[datetime, str]]] = defaultdict(list)
+    for name in names:
+        taken_at = page_taken_at(name)
+        if taken_at is not None and taken_at < until:
+            days[taken_at.date()].append((taken_at, name))
+    return [name for pages in days.values() for _, name in sorted(pages)[:-1]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -21,14 +21,17 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
+UNKNOWN_BATCH: Final = "unknown batch"
+BARE: Final = "no manifest"
+
 
 def _its_ledger(found: Finding) -> str:
-    unknown = UnknownBatch.of(found)
-    return found.subject if unknown and unknown.is_bare else f"ledger of feed {found.feed}"
+    return found.subject if found.name == BARE else f"ledger of feed {found.feed}"
 
 
 A10: Final = Rule(
     code=FindingCode.LEDGER_BEHIND,
+    names=(UNKNOWN_BATCH, BARE),
     kind=RuleClass.DUPLICATE,
     compares=(
         "published manifests, and rows in batches' directories without one, against the ledger"
@@ -44,26 +47,6 @@ A10: Final = Rule(
     mending=Mending.QUARANTINE_IF_BARE,
     traits={Trait.LACKS_WITNESS},
 )
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownBatch:
-    """Evidence of a batch's directory that the ledger does not know."""
-
-    path: str
-    is_bare: bool
-    """True for one without a manifest."""
-
-    def as_json(self) -> dict[str, object]:
-        """As it stands on record."""
-        return {"path": self.path, **({"is_bare": True} if self.is_bare else {})}
-
-    @classmethod
-    def of(cls, found: Finding) -> UnknownBatch | None:
-        """What a finding A10 carries; None for a finding of another rule."""
-        if found.rule != A10:
-            return None
-        return cls(str(found.evidence["path"]), "is_bare" in found.evidence)
 
 
 def ledger_behind(
@@ -85,9 +68,10 @@ def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile
         topic,
         path,
         A10,
+        name=UNKNOWN_BATCH,
         cause=f"{path} names a commit that the ledger does not know: it is behind the storage.",
         next_step=f"Nothing is landed until this is mended: tallystick ledger rebuild {feed}",
-        evidence={**UnknownBatch(path, is_bare=False).as_json(), **_as_listed(files)},
+        evidence={"path": path, **_as_listed(files)},
     )
 
 
@@ -97,6 +81,7 @@ def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Fin
         topic,
         path,
         A10,
+        name=BARE,
         cause=(
             f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"
             " that it has forgotten, or files that were put there."
@@ -106,7 +91,7 @@ def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Fin
             f" tallystick ledger rebuild {feed} --without-manifest. What is no batch is moved"
             f" to quarantine by this finding's number: tallystick repair {feed} NUMBER"
         ),
-        evidence={**UnknownBatch(path, is_bare=True).as_json(), **_as_listed(files)},
+        evidence={"path": path, **_as_listed(files)},
     )
 
 

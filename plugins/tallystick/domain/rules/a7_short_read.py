@@ -15,7 +15,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import batch_in, of_batch
 from tallystick.domain.rules.findings import Finding, finding_in_batch
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 A7: Final = Rule(
@@ -27,7 +27,6 @@ A7: Final = Rule(
     not_when="a hole at a marker, an aborted or a compacted record, at a range's very end too",
     remedy="nothing was committed; the next run lands it again",
     one_cause=its_batch,
-    mending=Mending.NOTHING,
     traits={Trait.OF_RUNS},
 )
 

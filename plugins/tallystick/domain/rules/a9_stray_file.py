@@ -6,7 +6,6 @@ A stray that may be the only copy of its rows is moved by its finding's number o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.stray_file import StrayFile
@@ -18,8 +17,12 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
+STRAY: Final = "stray file"
+OTHER_FEED: Final = "another feed's"
+
 A9: Final = Rule(
     code=FindingCode.STRAY_FILE,
+    names=(STRAY, OTHER_FEED),
     kind=RuleClass.DUPLICATE,
     compares="the listing against committed files",
     endings={Level.L2: Ending.LISTING},
@@ -28,32 +31,7 @@ A9: Final = Rule(
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
     one_cause=its_subject,
     mending=Mending.QUARANTINE,
-    traits=frozenset(),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StrayEvidence:
-    """Where a stray file lies; or in which directory another feed lands."""
-
-    path: str
-    other_feed: str | None = None
-
-    def as_json(self) -> dict[str, object]:
-        """As it stands on record."""
-        if self.other_feed is None:
-            return {"path": self.path}
-        return {"directory": self.path, "other_feed": self.other_feed}
-
-    @classmethod
-    def of(cls, found: Finding) -> StrayEvidence | None:
-        """What a finding A9 carries; None for a finding of another rule."""
-        if found.rule != A9:
-            return None
-        other = found.evidence.get("other_feed")
-        if isinstance(other, str):
-            return cls(str(found.evidence["directory"]), other)
-        return cls(str(found.evidence["path"]))
 
 
 def stray_files(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Finding, ...]:
@@ -65,7 +43,7 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
     cause = f"{stray.path} is under a path that readers read, and no committed batch owns it."
     step = f"Find out who wrote it; tallystick repair {feed} moves it to quarantine."
     evidence = {
-        **StrayEvidence(stray.path).as_json(),
+        "path": stray.path,
         "length_bytes": stray.length_bytes,
         "changed_ms": stray.changed_ms,
     }
@@ -81,6 +59,7 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
         topic,
         stray.path,
         A9,
+        name=STRAY,
         cause=cause,
         next_step=step,
         evidence=evidence,
@@ -105,6 +84,7 @@ def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Fin
             topic,
             directory,
             A9,
+            name=OTHER_FEED,
             cause=(
                 f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"
                 " they find its rows too."
@@ -113,7 +93,7 @@ def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Fin
                 f"Give feed {other} a target.root outside of this feed's directory. What it has"
                 " landed is its own: no repair of this feed moves it."
             ),
-            evidence=StrayEvidence(directory, other).as_json(),
+            evidence={"directory": directory, "other_feed": other},
         )
         for directory, other in sorted(others.items())
     )

@@ -50,7 +50,6 @@ B2: Final = Rule(
     ),
     one_cause=_its_holders,
     mending=Mending.LAND_AGAIN,
-    traits=frozenset(),
 )
 
 

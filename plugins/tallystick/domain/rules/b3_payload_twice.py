@@ -15,7 +15,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
 B3: Final = Rule(
@@ -27,8 +27,6 @@ B3: Final = Rule(
     not_when="equal heartbeats are legal, so it is asked for by reconcile.payload_horizon",
     remedy="make the producer idempotent; never touch raw rows",
     one_cause=same_topic("repeated payloads"),
-    mending=Mending.NOTHING,
-    traits=frozenset(),
 )
 
 

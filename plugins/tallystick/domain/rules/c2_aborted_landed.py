@@ -23,7 +23,6 @@ C2: Final = Rule(
     remedy="landed again, read committed",
     one_cause=its_file,
     mending=Mending.LAND_AGAIN,
-    traits=frozenset(),
 )
 
 

@@ -20,10 +20,10 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.a3_log_cut import ended_by_reopening
 from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.b2_landed_twice import B2
 from tallystick.domain.rules.c3_rows_differ import ComparedPlace, place_of
-from tallystick.domain.rules.cut_log import ended_by_reopening
 from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level

@@ -45,12 +45,13 @@ def finding_at_path(
     rule: Rule,
     verdict: Verdict | None = None,
     *,
+    name: str = "",
     cause: str,
     next_step: str,
     evidence: Mapping[str, object],
 ) -> Finding:
-    """A finding about a file or a directory, whatever offsets it holds; the verdict is said where
-    the rule has several.
+    """A finding about a file or a directory, whatever offsets it holds; verdict and name are said
+    where the rule has several.
     """
     return Finding(
         rule=rule,
@@ -62,6 +63,7 @@ def finding_at_path(
         next_step=next_step,
         evidence=evidence,
         subject=path,
+        name=name,
     )
 
 

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -42,9 +43,12 @@ class Finding:
     subject: str = ""
     """What it is about where no interval tells two of a code apart: a file, the rows of a file, a
     path, a batch."""
+    name: str = ""
+    """Which of its rule's names it has; may be left out where the rule has but one."""
 
     def __post_init__(self) -> None:
-        self.rule.require(self.verdict, self.level)
+        object.__setattr__(self, "name", self.name or self.rule.only_name)
+        self.rule.require(self.name, self.verdict, self.level)
 
     @property
     def code(self) -> FindingCode:
@@ -59,6 +63,7 @@ class Finding:
         """
         return (
             self.code,
+            self.name,
             self.topic,
             self.generation,
             self.partition,
@@ -96,13 +101,15 @@ def finding(
     verdict: Verdict | None = None,
     *,
     level: Level | None = None,
+    name: str = "",
     cause: str,
     next_step: str,
     evidence: Mapping[str, object] | None = None,
+    subject: str = "",
 ) -> Finding:
     """A finding about one generation; the interval is empty where the rule can't bound it.
 
-    Verdict and level are said where the rule has several.
+    Verdict, level and name are said where the rule has several.
     """
     return Finding(
         rule=rule,
@@ -117,6 +124,8 @@ def finding(
         cause=cause,
         next_step=next_step,
         evidence=dict(evidence or {}),
+        subject=subject,
+        name=name,
     )
 
 
@@ -183,3 +192,22 @@ def why_nothing_is_proven(silent: Sequence[Finding], foreseen: Iterable[Finding]
         f"the look proves nothing, for it showed {found.code.value} {found.verdict.value} of"
         f" partition {found.partition}, and no plan has recorded that yet."
     )
+
+
+class Outcome(Enum):
+    """What is made of all that a reconcile has found."""
+
+    CLEAN = "nothing to fail on"
+    SILENCE = "a witness did not answer, and nothing is known to be wrong: that may pass"
+    TROUBLE = "something is wrong, whoever was silent"
+
+
+def outcome_of(
+    found: Iterable[tuple[Rule, Verdict]], fail_on: Collection[str] = FAILING_VERDICTS
+) -> Outcome:
+    """Of the findings, each with what is said of it now; `fail_on` are the verdicts that count."""
+    failing = [rule for rule, verdict in found if verdict in fail_on]
+    if not failing:
+        return Outcome.CLEAN
+    is_silence = all(rule.has(Trait.SILENCE) for rule in failing)
+    return Outcome.SILENCE if is_silence else Outcome.TROUBLE

@@ -20,8 +20,7 @@ from tallystick.domain.planning.log_changes import (
 )
 from tallystick.domain.rules.a1_expired import expired, unseen_beginning
 from tallystick.domain.rules.a2_purged import purged
-from tallystick.domain.rules.a3_truncated import truncated
-from tallystick.domain.rules.a4_overwritten import doubted_logs, overwritten
+from tallystick.domain.rules.a3_log_cut import cut_finding, doubted_logs
 from tallystick.domain.rules.a5_topic_recreated import A5, lost_with_topic, unknown_tail
 from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
@@ -37,11 +36,6 @@ _LOSSES: Final[Mapping[FindingCode, _Loss]] = {
     FindingCode.TOPIC_RECREATED: lost_with_topic,
     FindingCode.COMMITTED_FILE_MISSING: lost_rows,
     FindingCode.UNREADABLE_RECORD: given_up,
-}
-_Cut = Callable[[str, GenerationAccount, Observation | None, EndedGeneration], Finding]
-_CUTS: Final[Mapping[FindingCode, _Cut]] = {
-    FindingCode.TRUNCATED: truncated,
-    FindingCode.OVERWRITTEN: overwritten,
 }
 
 
@@ -60,9 +54,7 @@ def change_findings(
         lost_finding(feed, by_id[generation_id], offsets, code, evidence)
         for generation_id, offsets, code, evidence in gone
     ]
-    stopped = [
-        _CUTS[each.code](feed, by_id[each.generation_id], seen, each) for each in changes.stopped
-    ]
+    stopped = [cut_finding(feed, by_id[each.generation_id], seen, each) for each in changes.stopped]
     closed = [
         unknown_tail(
             feed,
@@ -119,8 +111,8 @@ def _tells_end(each: Finding) -> bool:
 def _end_on_record(feed: str, account: GenerationAccount, code: str, reason: str) -> Finding:
     if code == A5.code:
         return unknown_tail(feed, account, reason)
-    told = FindingCode.OVERWRITTEN if code == FindingCode.OVERWRITTEN else FindingCode.TRUNCATED
-    return _CUTS[told](feed, account, None, EndedGeneration(account.generation_id, told, reason))
+    ended = EndedGeneration(account.generation_id, FindingCode(code), reason)
+    return cut_finding(feed, account, None, ended)
 
 
 def foreseen_findings(

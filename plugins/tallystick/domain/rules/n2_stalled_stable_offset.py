@@ -16,7 +16,7 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 
@@ -35,7 +35,6 @@ N2: Final = Rule(
     not_when="open for less than the brokers allow; nothing has come behind it; read_uncommitted",
     remedy="abort the producer's transaction",
     one_cause=_its_producer,
-    mending=Mending.NOTHING,
     traits={Trait.GROWS},
 )
 

@@ -1,7 +1,9 @@
-"""N3, unfinished batch: it is committed and not shown, nobody has held it for long, or it is held
-for too long; or its published directory lacks its manifest, or has another one.
+"""N3, unfinished batch: it is committed and not shown, nobody has held it for long, it is held for
+too long, or fails again and again; or its published directory has lost its manifest.
 
-The latter is no loss: readers of the rows miss nothing. It is told before the ledger is lost too.
+1. Failures are counted, not the age of a lease: a batch that fails quickly is told too.
+2. A lost manifest is no loss: readers of the rows miss nothing. It is told before the ledger is
+   lost too.
 """
 
 from __future__ import annotations
@@ -23,22 +25,34 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
+NOT_SHOWN: Final = "not shown"
+LEFT_BEHIND: Final = "left behind"
+HELD: Final = "held too long"
+FAILING: Final = "failing"
+NO_MANIFEST: Final = "manifest lost"
+
 
 def _its_batch_or_manifest(found: Finding) -> str:
-    return found.subject if ManifestAt.of(found) else its_batch(found)
+    return found.subject if found.name == NO_MANIFEST else its_batch(found)
 
 
 N3: Final = Rule(
     code=FindingCode.UNFINISHED_BATCH,
+    names=(NOT_SHOWN, LEFT_BEHIND, HELD, FAILING, NO_MANIFEST),
     kind=RuleClass.STALLED,
-    compares="batches against the ledger's clock; published directories against their manifests",
+    compares=(
+        "batches against the ledger's clock, and their attempts that ended without a commit;"
+        " published directories against their manifests"
+    ),
     endings={Level.L1: Ending.LEDGER, Level.L2: Ending.LISTING},
     verdicts=(Verdict.UNKNOWN,),
-    not_when="a lease runs, for as long as it may; it waits for its turn",
-    remedy="the next run adopts, publishes or sweeps it; a repair writes its manifest anew",
+    not_when="a lease runs, for as long as it may; it waits for its turn; two failures",
+    remedy=(
+        "the next run adopts, publishes or sweeps it; mend what its last attempt said; a repair"
+        " writes its manifest anew"
+    ),
     one_cause=_its_batch_or_manifest,
     mending=Mending.FINISH,
-    traits=frozenset(),
 )
 
 # A batch may wait for its turn behind the others of its run. Feeds run hourly or more often as a
@@ -47,31 +61,7 @@ N3: Final = Rule(
 _LEFT_BEHIND_AFTER: Final = timedelta(hours=1)
 # Beside its application, an attempt looks at broker and storage, and proves what was written.
 _BESIDE_SPARK: Final = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestAt:
-    """Evidence of a published batch whose manifest is gone, or another one."""
-
-    manifest: str
-    """Its path."""
-
-    def as_json(self) -> dict[str, object]:
-        """As it stands on record."""
-        return {"manifest": self.manifest}
-
-    @classmethod
-    def of(cls, found: Finding) -> ManifestAt | None:
-        """What a finding N3 of a manifest carries; None for any other finding."""
-        manifest = found.evidence.get("manifest")
-        return cls(manifest) if found.rule == N3 and isinstance(manifest, str) else None
-
-
-def is_of_manifest(found: Finding) -> bool:
-    """True where the batch is proven and readers miss nothing of it: only a ledger that is rebuilt
-    would.
-    """
-    return ManifestAt.of(found) is not None
+FAILING_AFTER: Final = 3
 
 
 def unfinished_batches(
@@ -86,6 +76,7 @@ def unfinished_batches(
             topic,
             each.batch_id,
             each.state,
+            LEFT_BEHIND,
             f"for {_hours(each.seconds)} h nobody has held it.",
             {"seconds": round(each.seconds)},
         )
@@ -103,7 +94,7 @@ def not_shown(
     """
     words = f"readers of the directories don't see its rows: {why}"
     evidence = {"refused": why} if is_refused else {}
-    return _of_batch(feed, topic, batch_id, BatchState.COMMITTED, words, evidence)
+    return _of_batch(feed, topic, batch_id, BatchState.COMMITTED, NOT_SHOWN, words, evidence)
 
 
 def refused_by_storage(standing: Iterable[Finding]) -> list[BatchId]:
@@ -117,6 +108,7 @@ def _of_batch(
     topic: str,
     batch_id: BatchId,
     state: BatchState,
+    name: str,
     words: str,
     evidence: Mapping[str, object],
 ) -> Finding:
@@ -124,6 +116,7 @@ def _of_batch(
         rule=N3,
         verdict=Verdict.UNKNOWN,
         level=Level.L1,
+        name=name,
         feed=feed,
         topic=topic,
         cause=f"batch {batch_id} is {state.value}, and {words}",
@@ -143,6 +136,7 @@ def held_too_long(
             rule=N3,
             verdict=Verdict.UNKNOWN,
             level=Level.L1,
+            name=HELD,
             feed=feed,
             topic=topic,
             cause=(
@@ -159,11 +153,46 @@ def held_too_long(
                 "holder": each.holder,
                 "seconds": round(each.held_seconds),
             },
-            # That nobody holds it is another trouble.
-            subject=f"{each.plan.batch_id} is held",
+            subject=each.plan.batch_id,
         )
         for each in tried
         if each.held_seconds is not None and each.held_seconds > limit.total_seconds()
+    )
+
+
+def failing_batches(feed: str, topic: str, tried: Sequence[TriedBatch]) -> tuple[Finding, ...]:
+    """Batches that were tried again and again, and never in success."""
+    return tuple(_failing(feed, topic, each) for each in tried if each.failures >= FAILING_AFTER)
+
+
+def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
+    """Of one partition, where the batch holds no other."""
+    ranges = [each.offsets for each in tried.plan.ranges]
+    alone = ranges[0] if len(ranges) == 1 else None
+    said = f"The last reason: {tried.last_failure}" if tried.last_failure else "None said why."
+    return Finding(
+        rule=N3,
+        verdict=Verdict.UNKNOWN,
+        level=Level.L1,
+        name=FAILING,
+        feed=feed,
+        topic=topic,
+        generation=tried.plan.ordinal if alone else None,
+        partition=alone.partition.partition if alone else None,
+        from_offset=alone.from_offset if alone else None,
+        until_offset=alone.until_offset if alone else None,
+        cause=(
+            f"batch {tried.plan.batch_id} was tried {tried.failures} times, and failed each time."
+            f" {said.rstrip('.')}."
+        ),
+        next_step=f"Mend what the reason names; every run tries again: tallystick batches {feed}",
+        evidence={
+            **of_batch(tried.plan.batch_id),
+            "failures": tried.failures,
+            "reason": tried.last_failure,
+            "ranges": [str(each) for each in ranges[:20]],
+        },
+        subject=tried.plan.batch_id,
     )
 
 
@@ -195,15 +224,20 @@ def without_manifest(
         finding_at_path(
             feed,
             topic,
-            place.manifest,
+            manifest,
             N3,
+            name=NO_MANIFEST,
             cause=(
                 f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"
                 " a ledger rebuilt from the storage would not know this batch as it was committed."
             ),
             next_step=f"Have it written anew, as it was committed: tallystick repair {feed}",
-            evidence={**place.as_json(), "length_bytes": lost.length_bytes, "sha256": lost.sha256},
+            evidence={
+                "manifest": manifest,
+                "length_bytes": lost.length_bytes,
+                "sha256": lost.sha256,
+            },
         )
         for each, lost in directories.items()
-        for place in [ManifestAt(f"{each}/{MANIFEST_NAME}")]
+        for manifest in [f"{each}/{MANIFEST_NAME}"]
     )

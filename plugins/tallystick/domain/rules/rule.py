@@ -129,8 +129,10 @@ class Rule:
     remedy: str = field(compare=False)
     one_cause: Callable[[Finding], str] = field(compare=False)
     """What a finding comes from, in words: findings with the same words are one trouble."""
-    mending: Mending = field(compare=False)
-    traits: Set[Trait] = field(compare=False)
+    names: tuple[str, ...] = field(default=(), compare=False)
+    """What its findings are called, where the code has several causes: each names one."""
+    mending: Mending = field(default=Mending.NOTHING, compare=False)
+    traits: Set[Trait] = field(default=frozenset(), compare=False)
     why_not_mended: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -161,13 +163,21 @@ class Rule:
         """The code's name in words."""
         return self.code.name.lower().replace("_", " ")
 
+    @property
+    def only_name(self) -> str:
+        """What its findings are called; ValueError for a rule with several names."""
+        [name] = self.names or (self.name,)
+        return name
+
     def has(self, trait: Trait) -> bool:
         """True where the trait is so of its findings."""
         return trait in self.traits
 
-    def require(self, verdict: Verdict, level: Level) -> None:
+    def require(self, name: str, verdict: Verdict, level: Level) -> None:
         """Raise ValueError for what the rule may not say; what people have accepted it may."""
-        if verdict not in (*self.verdicts, Verdict.WAIVED) or level not in self.levels:
+        is_named = name in (self.names or (self.name,))
+        may_say = verdict in (*self.verdicts, Verdict.WAIVED) and level in self.levels
+        if not (is_named and may_say):
             raise ValueError(
-                f"{self.code.value} {self.name} is never told as {verdict.value} at {level.value}"
+                f"{self.code.value} {name} is never told as {verdict.value} at {level.value}"
             )

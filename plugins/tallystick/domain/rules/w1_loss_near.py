@@ -18,7 +18,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 W1: Final = Rule(
@@ -30,7 +30,6 @@ W1: Final = Rule(
     not_when="nothing is unread; more than half of the retention is left",
     remedy="land it now, or lengthen the retention first",
     one_cause=same_topic("loss near"),
-    mending=Mending.NOTHING,
     traits={Trait.GROWS},
 )
 

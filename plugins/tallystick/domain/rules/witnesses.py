@@ -17,17 +17,23 @@ from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.rules.a1_expired import unseen_beginning
-from tallystick.domain.rules.a6_offsets_skipped import left_unread, skips_in_ledger
+from tallystick.domain.rules.a6_ledger_unsound import (
+    landed_in_two_lives,
+    left_unread,
+    overlaps_in_ledger,
+    skips_in_ledger,
+)
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
-from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import end_findings, lost_finding
-from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n1_overdue import missed_runs, unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
-from tallystick.domain.rules.n3_unfinished_batch import held_too_long, unfinished_batches
-from tallystick.domain.rules.n4_failing_batch import failing_batches
-from tallystick.domain.rules.n5_no_run import missed_runs
+from tallystick.domain.rules.n3_unfinished_batch import (
+    failing_batches,
+    held_too_long,
+    unfinished_batches,
+)
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.w1_loss_near import losses_near
 

@@ -12,7 +12,7 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 Z5: Final = Rule(
@@ -24,7 +24,6 @@ Z5: Final = Rule(
     not_when="late or unordered times; no record that late; nothing behind it",
     remedy="plan.until: now; correct the producer's clock",
     one_cause=same_topic("records from the future"),
-    mending=Mending.NOTHING,
     traits={Trait.GROWS, Trait.OF_RUNS},
 )
 

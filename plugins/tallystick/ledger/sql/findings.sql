@@ -2,10 +2,12 @@
 -- Hold what stands already, in one order for everybody: two looks that tell the same wait in turn.
 SELECT f.finding_id
   FROM finding f
-  JOIN unnest(:codes::text[], :topics::text[], :generations::integer[], :partitions::integer[],
-              :from_offsets::bigint[], :until_offsets::bigint[], :subjects::text[])
-       AS told(code, topic, generation, partition, from_offset, until_offset, subject)
-    ON f.code = told.code AND f.topic = told.topic AND f.subject = told.subject
+  JOIN unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
+              :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :subjects::text[])
+       AS told(code, name, topic, generation, partition, from_offset, until_offset, subject)
+    ON f.code = told.code AND f.name = told.name AND f.topic = told.topic
+   AND f.subject = told.subject
    AND coalesce(f.generation, -1) = coalesce(told.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(told.partition, -1)
    AND coalesce(f.from_offset, -1) = coalesce(told.from_offset, -1)
@@ -19,13 +21,13 @@ SELECT f.finding_id
 -- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
 -- Null is compared as -1, which no offset is: only equality can be hashed.
 UPDATE finding f SET state = 'superseded'
-  FROM unnest(:codes::text[], :verdicts::text[], :topics::text[], :generations::integer[],
-              :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
-              :subjects::text[], :are_foreseen::boolean[])
-       AS seen(code, verdict, topic, generation, partition, from_offset, until_offset, subject,
-               is_foreseen)
- WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.topic = seen.topic
-   AND f.subject = seen.subject
+  FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :topics::text[],
+              :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
+              :until_offsets::bigint[], :subjects::text[], :are_foreseen::boolean[])
+       AS seen(code, name, verdict, topic, generation, partition, from_offset, until_offset,
+               subject, is_foreseen)
+ WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
+   AND f.topic = seen.topic AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
    AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
@@ -42,15 +44,15 @@ UPDATE finding f
        cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
        next_step = CASE WHEN seen.keeps THEN f.next_step ELSE seen.next_step END,
        evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
-  FROM (SELECT code, topic, generation, partition, from_offset, until_offset, subject, cause,
-               next_step, evidence::jsonb AS evidence,
+  FROM (SELECT code, name, topic, generation, partition, from_offset, until_offset, subject,
+               cause, next_step, evidence::jsonb AS evidence,
                evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'held_in' AS keeps
-          FROM unnest(:codes::text[], :topics::text[], :generations::integer[],
+          FROM unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
                       :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
                       :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])
-               AS told(code, topic, generation, partition, from_offset, until_offset, subject,
+               AS told(code, name, topic, generation, partition, from_offset, until_offset, subject,
                        cause, next_step, evidence)) seen
- WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code
+ WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
    AND f.topic = seen.topic AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
@@ -62,25 +64,26 @@ UPDATE finding f
 -- people wonder about the gaps: so the ones that stand are left out here. A look that enters the same
 -- at this very moment is confirmed.
 INSERT INTO finding
-  (feed, code, verdict, level, topic, generation, partition, from_offset, until_offset, subject,
-   cause, next_step, evidence)
-SELECT :feed, code, verdict::verdict, level, topic, generation, partition, from_offset,
+  (feed, code, name, verdict, level, topic, generation, partition, from_offset, until_offset,
+   subject, cause, next_step, evidence)
+SELECT :feed, code, name, verdict::verdict, level, topic, generation, partition, from_offset,
        until_offset, subject, cause, next_step, evidence::jsonb
-  FROM unnest(:codes::text[], :verdicts::text[], :levels::text[], :topics::text[],
-              :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
+  FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :levels::text[],
+              :topics::text[], :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
               :until_offsets::bigint[], :subjects::text[], :causes::text[], :next_steps::text[],
               :evidences::text[])
-       AS seen(code, verdict, level, topic, generation, partition, from_offset, until_offset,
+       AS seen(code, name, verdict, level, topic, generation, partition, from_offset, until_offset,
                subject, cause, next_step, evidence)
  WHERE NOT EXISTS (
          SELECT FROM finding f
-          WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code
-            AND f.topic = seen.topic AND f.subject = seen.subject
-            AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
+          WHERE f.feed = :feed AND f.state IN ('open', 'waived')
+            AND f.code = seen.code AND f.name = seen.name AND f.topic = seen.topic
+            AND f.subject = seen.subject AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
             AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
             AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
             AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1))
-    ON CONFLICT (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
+    ON CONFLICT (feed, code, name, topic, generation, partition, from_offset, until_offset,
+                 md5(subject))
        WHERE state IN ('open', 'waived')
     DO UPDATE SET last_confirmed_at = clock_timestamp();
 
@@ -92,13 +95,14 @@ UPDATE finding f SET state = 'open'
  WHERE f.feed = :feed AND f.state = 'waived' AND newest.finding_id = f.finding_id
    AND (newest.expires_at <= clock_timestamp()
         OR EXISTS (
-             SELECT FROM unnest(:codes::text[], :verdicts::text[], :topics::text[],
+             SELECT FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :topics::text[],
                                 :generations::integer[], :partitions::integer[],
                                 :from_offsets::bigint[], :until_offsets::bigint[],
                                 :subjects::text[], :digests::bytea[])
-                         AS seen(code, verdict, topic, generation, partition, from_offset,
+                         AS seen(code, name, verdict, topic, generation, partition, from_offset,
                                  until_offset, subject, digest)
-              WHERE f.code = seen.code AND f.topic = seen.topic AND f.subject = seen.subject
+              WHERE f.code = seen.code AND f.name = seen.name AND f.topic = seen.topic
+                AND f.subject = seen.subject
                 AND f.verdict = seen.verdict::verdict
                 AND f.generation IS NOT DISTINCT FROM seen.generation
                 AND f.partition IS NOT DISTINCT FROM seen.partition
@@ -110,9 +114,9 @@ UPDATE finding f SET state = 'open'
 -- A feed's findings, all or those that stand, or the finding of one number; oldest first.
 -- Each with its newest waiver; one that has expired counts for nothing, also before the next look
 -- notes it.
-SELECT f.finding_id, f.feed, f.code, f.verdict::text AS verdict, f.level, f.topic, f.generation,
-       f.partition, f.from_offset, f.until_offset, f.subject, f.cause, f.next_step, f.evidence,
-       f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
+SELECT f.finding_id, f.feed, f.code, f.name, f.verdict::text AS verdict, f.level, f.topic,
+       f.generation, f.partition, f.from_offset, f.until_offset, f.subject, f.cause,
+       f.next_step, f.evidence, f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
        CASE WHEN f.state = 'waived' AND newest.has_expired THEN 'open' ELSE f.state::text END
          AS state,
        newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired,

@@ -46,14 +46,16 @@ SELECT v.manifest, v.sha256, v.hashes, b.root, checksums_now(b.batch_id) AS chec
 -- name: committed_batch
 -- A batch after its commit, with its proof.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
+       ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
 
 -- name: unpublished
 -- The feed's batches that are committed and not published, in the order of their commits.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums
+       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
+       ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.feed = :feed AND b.state = 'committed'
  ORDER BY b.commit_number;
@@ -231,8 +233,8 @@ SELECT b.batch_id, b.state::text AS state,
    AND (b.lease_until IS NULL OR b.lease_until <= clock_timestamp()
         OR (b.state = 'committed'
             AND EXISTS (SELECT FROM finding f
-                         WHERE f.feed = b.feed AND f.code = :code AND f.subject = b.batch_id
-                           AND f.state IN ('open', 'waived'))))
+                         WHERE f.feed = b.feed AND f.code = :code AND f.name = :name
+                           AND f.subject = b.batch_id AND f.state IN ('open', 'waived'))))
  ORDER BY b.batch_number;
 
 -- name: mark_swept

@@ -24,13 +24,12 @@ _BEATS_PER_LEASE: Final = 4
 
 @contextmanager
 def lease_renewed(services: Services, attempt: Attempt) -> Iterator[None]:
-    """Renew the attempt's lease until the block ends, and bear a passing fault of the ledger.
+    """Renew the lease that the attempt has just taken until the block ends, and bear a passing
+    fault of the ledger.
 
     It is renewed for as long as an application of the feed may run, and one lease more: an attempt
-    that hangs is taken over then, even where nobody could end it. It is renewed once before the
-    block: raises AttemptFenced when the token is dead already.
+    that hangs is taken over then, even where nobody could end it.
     """
-    services.ledger.renew_lease(attempt, services.lease)
     ended = threading.Event()
     thread = threading.Thread(
         target=_beat,

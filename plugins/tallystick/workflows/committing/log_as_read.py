@@ -7,17 +7,17 @@ first answer is kept in staging, before anything is read back.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.paths import StagingPath
-from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import LogCheck
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.errors import FileMissing, LedgerUnavailable, SourceError, StorageError
+from tallystick.errors import FileMissing, SourceError, StorageError
 from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 
@@ -38,18 +38,29 @@ def checked_as_read(
     plan: BatchPlan,
     landing: LandingPlan,
     snapshot: BrokerSnapshot,
-    logs: Iterable[GenerationAccount],
 ) -> Mapping[int, LogCheck]:
-    """By partition: was all of its range read from one log? Asks the leader epoch of the landing.
+    """By partition: was all of its range read from one log? Asks the leader epoch of the landing,
+    which is a witness of its own.
 
-    `logs` are those that the plan claims of. A partition that had no epoch is left out.
+    A partition that had no epoch is left out.
     """
-    ends = {each.offsets.partition.partition: each.offsets.until_offset for each in plan.ranges}
     as_read = [
-        replace(each, seen_epoch=epoch, last_seen_until=ends[partition], anchor=None)
-        for each in logs
-        if (partition := each.partition.partition) in ends
-        and (epoch := landing.leader_epochs.get(partition)) is not None
+        GenerationAccount(
+            generation_id=each.generation_id,
+            partition=each.offsets.partition,
+            cluster_id=plan.cluster_id,
+            topic_id=plan.topic_id,
+            ordinal=plan.ordinal,
+            state=GenerationState.OPEN,
+            first_offset=each.offsets.from_offset,
+            frontier=each.offsets.from_offset,
+            beyond=(),
+            last_seen_until=each.offsets.until_offset,
+            anchor=None,
+            seen_epoch=epoch,
+        )
+        for each in plan.ranges
+        if (epoch := landing.leader_epochs.get(each.offsets.partition.partition)) is not None
     ]
     return checked_logs(services, snapshot, as_read)
 
@@ -63,9 +74,8 @@ def answer_after_read(
     """
     try:
         snapshot = services.broker.snapshot(plan.topic)
-        logs = services.ledger.claimed_logs(plan.batch_id)
-        checks = checked_as_read(services, plan, landing, snapshot, logs)
-    except (SourceError, LedgerUnavailable) as error:
+        checks = checked_as_read(services, plan, landing, snapshot)
+    except SourceError as error:
         log.warning("What the broker says of the log could not be heard: %s", error)
         return None
     same = tuple(

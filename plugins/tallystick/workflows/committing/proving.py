@@ -92,7 +92,7 @@ def judged(
     anchors = _anchors(services, staging, gaps, found)
     after = services.broker.snapshot(plan.topic)
     logs = claimed()
-    since_read = checked_as_read(services, plan, landing, after, logs)
+    since_read = checked_as_read(services, plan, landing, after)
     vouched = _vouched(services, staging, plan, gaps, since_read, just_read)
     changes = list(_changes_of_the_log(services, plan, after, since_read, vouched, logs))
     problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -17,7 +17,6 @@ from tallystick.domain.batches.stored_file import is_read, unlike_manifest
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.rules.n3_unfinished_batch import not_shown, refused_by_storage
 from tallystick.errors import (
-    BatchUnknown,
     FileMissing,
     IngestionError,
     ManifestMismatch,
@@ -25,7 +24,7 @@ from tallystick.errors import (
     StorageRefused,
     TargetOccupied,
 )
-from tallystick.ports.batches import CommittedBatch
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
 from tallystick.workflows.committing.showing_frontiers import show_frontiers
 from tallystick.workflows.place import at
@@ -34,17 +33,18 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 
-def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -> str:
-    """The directory in which readers find the batch, from now on at the latest.
+def publish(services: Services, batch_id: BatchId, owner: Owner | None = None) -> str | None:
+    """The directory in which readers find the batch, from now on at the latest; None before the
+    commit, and for a batch that was given up.
 
     `owner` is the run that has published it from then on.
 
-    Raises BatchUnknown before the commit, TargetOccupied, ManifestMismatch or PublishedDataMissing.
+    Raises TargetOccupied, ManifestMismatch or PublishedDataMissing.
     """
     with at(services, "publish", batch_id):
         batch = services.ledger.committed_batch(batch_id)
-        if batch is None:
-            raise BatchUnknown(batch_id)
+    if batch is None:
+        return None
     target = BatchPath.of(batch.plan)
     if batch.state is not BatchState.PUBLISHED:
         with at(services, "publish", batch.plan), _told_if_not_shown(services, batch_id):
@@ -86,13 +86,12 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
     """
     staging = StagingPath.of(batch.plan, batch.attempt_id)
     trouble: TargetOccupied | FileMissing | ManifestMismatch | None = None
-    replaced = _replaced(services, batch.plan.batch_id)
-    if all(each.name in replaced for each in batch.manifest.files if each.slices):
+    if all(each.name in batch.replaced for each in batch.manifest.files if each.slices):
         # Without a row there is nothing to be missing but the manifest, and the ledger has that.
-        _complete_manifest(services, batch, staging.manifest, replaced)
+        _complete_manifest(services, batch, staging.manifest)
     try:
-        _require_as_committed(services, batch, staging.data, replaced)
-        _complete_manifest(services, batch, staging.manifest, replaced)
+        _require_as_committed(services, batch, staging.data)
+        _complete_manifest(services, batch, staging.manifest)
         services.store.take_rights(staging.data, target.feed_directory)
         services.store.rename_exclusive(staging.data, str(target))
     except (TargetOccupied, FileMissing, ManifestMismatch) as error:
@@ -102,37 +101,27 @@ def _move(services: Services, batch: CommittedBatch, target: BatchPath) -> None:
             raise PublishedDataMissing(batch.plan.batch_id, staging.data, str(target)) from trouble
         raise trouble
     try:
-        _require_as_committed(services, batch, str(target), replaced)
+        _require_as_committed(services, batch, str(target))
     except ManifestMismatch:
         if isinstance(trouble, TargetOccupied) and services.store.status(staging.data):
             raise trouble from None
         raise
-    _complete_manifest(services, batch, target.manifest, replaced)
+    _complete_manifest(services, batch, target.manifest)
 
 
-def _replaced(services: Services, batch_id: BatchId) -> set[str]:
-    """The batch's files whose place a repair has taken, for their rows had vanished."""
-    replaced = services.ledger.replacements(services.feed_name)
-    return {each.name for each in replaced if each.batch_id == batch_id}
-
-
-def _require_as_committed(
-    services: Services, batch: CommittedBatch, directory: str, replaced: Collection[str]
-) -> None:
+def _require_as_committed(services: Services, batch: CommittedBatch, directory: str) -> None:
     """The directory holds the committed files by name and length, and no other that is read.
 
     Raises ManifestMismatch with the first one that differs, FileMissing without the directory.
     """
     entries = services.store.entries(directory)
     stored = {each.name: each.length_bytes for each in entries if is_read(each.name)}
-    unlike = unlike_manifest(batch.manifest, stored, replaced)
+    unlike = unlike_manifest(batch.manifest, stored, batch.replaced)
     if unlike:
         raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)
 
 
-def _complete_manifest(
-    services: Services, batch: CommittedBatch, path: str, replaced: Collection[str]
-) -> None:
+def _complete_manifest(services: Services, batch: CommittedBatch, path: str) -> None:
     """The directory's account of itself is the committed one, byte for byte, from here on.
 
     Another verification of the same attempt may have written one that differs in its evidence, or
@@ -149,13 +138,11 @@ def _complete_manifest(
         accepted.append(sha256(batch.account.encode()).digest())
     if found not in accepted:
         log.warning("%s is not the committed manifest: it is written anew from the ledger.", path)
-        text = text or _text_with_rows(services, batch, directory_of(path), replaced)
+        text = text or _text_with_rows(services, batch, directory_of(path))
         services.store.write(path, text.encode())
 
 
-def _text_with_rows(
-    services: Services, batch: CommittedBatch, directory: str, replaced: Collection[str]
-) -> str:
+def _text_with_rows(services: Services, batch: CommittedBatch, directory: str) -> str:
     """The very text that was proven, from what the ledger kept of it and the last rows; without
     hashes where a row is in no file of the batch any more.
 
@@ -167,7 +154,7 @@ def _text_with_rows(
         for each in file.slices
     }
     names = [(files[place], *place) for place in batch.manifest.unhashed.items()]
-    if {name for name, _, _ in names} & set(replaced):
+    if {name for name, _, _ in names} & batch.replaced:
         return batch.account
     hashes = [services.store.landed_record_hash(directory, *each).hex() for each in names]
     try:
@@ -185,11 +172,12 @@ def write_manifest_anew(services: Services, path: str) -> bool:
     batch = services.ledger.committed_batch(BatchPath.parse(directory).batch_id)
     if batch is None or BatchPath.of(batch.plan).manifest != path:
         return False
-    replaced = _replaced(services, batch.plan.batch_id)
-    has_files = any(each.slices and each.name not in replaced for each in batch.manifest.files)
+    has_files = any(
+        each.slices and each.name not in batch.replaced for each in batch.manifest.files
+    )
     if has_files and services.store.status(directory) is None:
         return False
-    _complete_manifest(services, batch, path, replaced)
+    _complete_manifest(services, batch, path)
     return True
 
 
@@ -208,7 +196,8 @@ def finish(services: Services, owner: Owner | None = None) -> Sequence[str]:
     first: IngestionError | None = None
     for batch in waiting:
         try:
-            finished.append(publish(services, batch.plan.batch_id, owner))
+            if directory := publish(services, batch.plan.batch_id, owner):
+                finished.append(directory)
         except IngestionError as error:
             if error.retry:
                 raise

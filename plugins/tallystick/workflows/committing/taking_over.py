@@ -15,7 +15,7 @@ from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.replacing import rows_given_up
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.errors import AttemptFenced, VerificationFailed
-from tallystick.ports.batches import CommittedBatch
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.staging import kept_by_others

@@ -36,6 +36,7 @@ class CommitReport:
     record_count: int
     hole_counts: Mapping[HoleClass, int]
     file_count: int
+    length_bytes: int
 
 
 def verify_and_commit(
@@ -48,10 +49,11 @@ def verify_and_commit(
     attempt has the batch. CommitOutcomeUnknown: run again, the attempt is looked up first.
     """
     with at(services, "verify", attempt.batch_id):
-        if services.ledger.outcome_of(attempt.attempt_id):
-            log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
-            return None
-        plan = services.ledger.batch(attempt.batch_id).plan
+        status = services.ledger.take_up(attempt, services.lease)
+    if status is None:
+        log.info("Batch %s: this attempt has committed before.", attempt.batch_id)
+        return None
+    plan = status.plan
     with at(services, "verify", plan), failing(services, attempt), lease_renewed(services, attempt):
         manifest = proven(services, attempt, plan, just_read)
         services.progress(Progress("commit"))
@@ -66,6 +68,7 @@ def verify_and_commit(
         manifest.record_count,
         _hole_counts(manifest),
         len(manifest.files),
+        sum(each.length_bytes for each in manifest.files),
     )
     _tell(report)
     return report

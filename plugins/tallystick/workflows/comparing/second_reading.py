@@ -19,23 +19,21 @@ from tallystick.domain.offsets.ranges import union_of
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.report.troubles import troubles_among
 from tallystick.domain.rows.sampling import FIRST_SAMPLE, SampleSize, rotation_size, sampled
-from tallystick.domain.rules.c3_compared_again import (
-    compared_again,
-    ranges_to_read,
-    slices_to_read_again,
-)
-from tallystick.domain.rules.c3_evidence import ComparedSlice
 from tallystick.domain.rules.c3_rows_differ import (
     C3,
     ComparedPlace,
+    ComparedSlice,
+    compared_again,
     differing_rows,
     place_of,
+    ranges_to_read,
+    slices_to_read_again,
 )
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable
-from tallystick.ports.scrubs import DueSample
+from tallystick.ledger.scrubs import DueSample
 from tallystick.ports.second_reader import SecondReader
 from tallystick.workflows.comparing.compared_rows import LandedRows, compared_slices, taken_sample
 from tallystick.workflows.place import at, counted

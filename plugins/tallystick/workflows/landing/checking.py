@@ -20,14 +20,20 @@ from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
 from tallystick.domain.rules.evidence import held_in
-from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.rules.findings import (
+    FAILING_VERDICTS,
+    Finding,
+    Level,
+)
 from tallystick.domain.rules.log_findings import end_findings
+from tallystick.domain.rules.n1_overdue import missed_reconcile
 from tallystick.domain.rules.run_news import open_beside, told_by_run
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed, SourceError
-from tallystick.ports.findings import StoredFinding
+from tallystick.settings.cadence import longest_pause
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,
     SecondReadReport,
@@ -68,8 +74,8 @@ def check(
     readers see it, so it is told at once.
 
     A repair that the run took over may have lost rows: that is told too. What lasts is stopped
-    partitions, lost anchors, stalled stable offsets, and losses that are near. L0 was decided
-    before each commit: a batch that was not accounted for is not committed. What a reconcile has
+    partitions, lost anchors, stalled stable offsets, near losses, and an overdue reconcile. L0 was
+    decided before each commit: what was not accounted for is not committed. What a reconcile has
     found meanwhile is not this run's to fail on. What stands open from before is said, and fails
     nothing again.
     """
@@ -90,6 +96,7 @@ def check(
             *(each for each in to_come if held_in(each.evidence) and each.key in known_keys),
             *end_findings(services.feed_name, stopped, told),
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
+            *_missed_reconcile(services),
         )
         services.ledger.record_findings(services.feed_name, standing)
         standing = (*standing, *compared.findings)
@@ -122,6 +129,17 @@ def check(
     levels = "L0, L1 and L4" if compared.has_looked else "L0 and L1"
     _tell(services.feed_name, levels, found, on_record)
     return found
+
+
+def _missed_reconcile(services: Services) -> Sequence[Finding]:
+    """What is told of a reconcile that is overdue."""
+    ledger, feed, now = services.ledger, services.feed_name, services.present()
+    heard_at = ledger.last_heard(feed)[Level.L2].heard_at
+    if heard_at is None:
+        # Each commit reads its own files back, so the first look is as good as an answer.
+        heard_at = min((each.looked_at for each in ledger.look_places(feed)), default=now)
+    pause = longest_pause(services.feed.reconcile.cron, now)
+    return missed_reconcile(feed, services.topic, heard_at, pause, now)
 
 
 def _tell(

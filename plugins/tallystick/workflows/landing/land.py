@@ -16,7 +16,7 @@ from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD, looked_at, poll_option
-from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import UNKNOWN
@@ -31,6 +31,7 @@ from tallystick.errors import (
     SourceChanged,
     SourceRefused,
 )
+from tallystick.ledger.batches import BatchToLand
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
@@ -87,22 +88,31 @@ def landed(
     RecordsUnreadable where single records are to blame.
     """
     with at(services, "land", batch_id):
-        status = services.ledger.batch(batch_id)
-    with at(services, "land", status.plan):
-        attempt = begin(services, status, attempt_id, owner)
+        attempt = begin(services, batch_id, attempt_id, owner)
         if attempt is None:
             return None
-        answer: LogAnswer | None = None
-        with failing(services, attempt), lease_renewed(services, attempt):
-            order, landing = prepare(services, attempt)
-            if status.plan.ranges:
-                services.progress(Progress("land", total=status.plan.span, unit="offsets"))
-                _interrupt_older(services, attempt)
-                _carry_out(services, attempt, order, status)
-                answer = answer_after_read(services, status.plan, landing)
-                if answer:
-                    staging = StagingPath.of(status.plan, attempt_id)
-                    later(partial(keep_answer, services, staging, answer))
+        with failing(services, attempt):
+            # Behind the token: what a plan has cut until then is not read.
+            batch = services.ledger.batch_to_land(batch_id)
+    plan = batch.status.plan
+    log.info(
+        "Batch %s: attempt %s has token %d. %s",
+        batch_id,
+        attempt_id,
+        attempt.token,
+        "; ".join(str(each.offsets) for each in plan.ranges[:20]),
+    )
+    answer: LogAnswer | None = None
+    with at(services, "land", plan), failing(services, attempt), lease_renewed(services, attempt):
+        order, landing = prepare(services, attempt, batch)
+        if plan.ranges:
+            services.progress(Progress("land", total=plan.span, unit="offsets"))
+            _interrupt_older(services, attempt)
+            _carry_out(services, attempt, order, batch.status)
+            answer = answer_after_read(services, plan, landing)
+            if answer:
+                staging = StagingPath.of(plan, attempt_id)
+                later(partial(keep_answer, services, staging, answer))
     log.info("Batch %s, attempt %s: Spark has written it.", batch_id, attempt_id)
     return Landed(attempt, JustRead(landing, answer))
 
@@ -112,6 +122,8 @@ def _interrupt_older(services: Services, attempt: Attempt) -> None:
 
     A server that is silent is asked once.
     """
+    if attempt.token == 1:
+        return
     for each in services.ledger.dead_attempts(services.feed_name):
         is_older = each.attempt.batch_id == attempt.batch_id and not each.has_committed
         if is_older and not services.spark.interrupt(each.attempt.attempt_id):
@@ -139,6 +151,7 @@ def _carry_out(
         failed = error
     # Not while the error is handled: Python would chain it to every error of the search.
     if reading and failed.blames_batch:
+        services.ledger.renew_lease(attempt, services.lease)
         with lease_renewed(services, attempt):  # the search has a time of its own
             failed.blames_batch = set_unreadable_aside(services, attempt, before)
         failed.reads_nothing = not failed.blames_batch
@@ -146,42 +159,30 @@ def _carry_out(
 
 
 def begin(
-    services: Services, status: BatchStatus, attempt_id: AttemptId, owner: Owner
+    services: Services, batch_id: BatchId, attempt_id: AttemptId, owner: Owner
 ) -> Attempt | None:
     """A new attempt with the newest token; None when the batch is done or given up."""
-    batch_id = status.plan.batch_id
-    if status.state.is_committed or status.state is BatchState.ABANDONED:
-        log.info("Batch %s is %s: nothing to land.", batch_id, status.state.value)
-        return None
     attempt = services.ledger.begin_attempt(
         batch_id, attempt_id=attempt_id, owner=owner, lease=services.lease
     )
     if attempt is None:
-        log.info("Batch %s is over since a moment ago: nothing to land.", batch_id)
-        return None
-    log.info(
-        "Batch %s: attempt %s has token %d. %s",
-        batch_id,
-        attempt_id,
-        attempt.token,
-        "; ".join(str(each.offsets) for each in status.plan.ranges[:20]),
-    )
+        log.info("Batch %s is over: nothing to land.", batch_id)
     return attempt
 
 
-def prepare(services: Services, attempt: Attempt) -> tuple[LandingOrder, LandingPlan]:
+def prepare(
+    services: Services, attempt: Attempt, to_land: BatchToLand
+) -> tuple[LandingOrder, LandingPlan]:
     """What Spark is started with, after everything that could fail early has been looked at."""
-    before = services.ledger.batch(attempt.batch_id)
-    batch = before.plan
+    batch = to_land.status.plan
     staging = StagingPath.of(batch, attempt.attempt_id)
     shown_in = f"{batch.root}/{services.feed_name}"
     with _beside(partial(services.store.require_writable, batch.root, shown_in)):
         snapshot = services.broker.snapshot(batch.topic)
-        logs = services.ledger.claimed_logs(batch.batch_id)
         isolation = _isolation_of(services, batch)
         if batch.ranges:
-            _require_same_log(services, batch, isolation, snapshot, logs)
-        plan = _landing_plan(services, before, isolation, staging, snapshot, logs)
+            _require_same_log(services, batch, isolation, snapshot, to_land.logs)
+        plan = _landing_plan(services, to_land, isolation, staging, snapshot)
         text = plan.to_json()
         services.store.write(staging.plan, text.encode())
     order = LandingOrder(
@@ -250,14 +251,12 @@ def _require_same_log(
 
 def _landing_plan(
     services: Services,
-    before: BatchStatus,
+    to_land: BatchToLand,
     isolation: Isolation,
     staging: StagingPath,
     snapshot: BrokerSnapshot,
-    logs: Sequence[GenerationAccount],
 ) -> LandingPlan:
-    batch, target = before.plan, services.feed.target
-    known = services.ledger.bytes_per_record(services.feed_name)
+    batch, target = to_land.status.plan, services.feed.target
     ranges = [each.offsets for each in batch.ranges]
     return LandingPlan(
         batch_id=batch.batch_id,
@@ -266,9 +265,9 @@ def _landing_plan(
         isolation=isolation,
         scans=pack(
             ranges,
-            bytes_per_record=known or _FIRST_GUESS_BYTES_PER_RECORD,
+            bytes_per_record=to_land.bytes_per_record or _FIRST_GUESS_BYTES_PER_RECORD,
             target_file_bytes=target.target_file_bytes,
-            stops_at_ends=stops_at_ends(before, logs),
+            stops_at_ends=stops_at_ends(to_land.status, to_land.logs),
         ),
         output=services.store.uri(staging.data),
         kafka_options={**services.kafka_options, **_poll_option(services, ranges)},

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.window import Window
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
-from tallystick.ports.findings import StoredFinding
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
 from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED
@@ -132,8 +132,6 @@ def carry_out(services: Services, batch_id: BatchId, owner: Owner) -> BatchOutco
             done = landed(services, batch_id, attempt_id, owner, later=later)
             if done:
                 commit = verify_and_commit(services, done.attempt, just_read=done.just_read)
-        if not commit and services.ledger.committed_batch(batch_id) is None:
-            return BatchOutcome(batch_id, None, None, None, None)
         return BatchOutcome(batch_id, commit, publish(services, batch_id, owner), None, None)
     except (BatchBusy, AttemptFenced) as error:
         log.info("%s", error)

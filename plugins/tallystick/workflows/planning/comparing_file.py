@@ -9,7 +9,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit, FeedInFile, feed_edits
 from tallystick.errors import ConfigurationError
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.rules.a5_topic_gone import gone_with_topic
+from tallystick.domain.rules.a5_topic_recreated import gone_with_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import TopicGone
 from tallystick.workflows.planning.looking import foreseen_by_look

@@ -18,7 +18,7 @@ from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.findings import Finding, why_nothing_is_proven
 from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
-from tallystick.ports.planning import PlanningSession
+from tallystick.ledger.planning import PlanningSession
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.services import Services
 

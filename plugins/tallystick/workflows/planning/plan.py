@@ -25,7 +25,7 @@ from tallystick.domain.rules.waivers import as_accepted, evidence_digest
 from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
-from tallystick.ports.planning import PlanningSession
+from tallystick.ledger.planning import PlanningSession
 from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,8 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.window import Window
 
 log = logging.getLogger(__name__)
+
+_MOST_RANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +65,39 @@ class PlanReport:
 
 def tell(report: PlanReport) -> None:
     """The plan in plain words, for the task's log."""
+    for level, words in plan_lines(report):
+        log.log(level, "%s", words)
+
+
+def plan_lines(report: PlanReport) -> Iterator[tuple[int, str]]:
+    """Each line with the level at which it is logged. A dry run's batches have numbers alone."""
     window = f" for window {report.window}" if report.window else ""
-    how = "read again" if report.is_resumed else "frozen"
-    log.info(
-        "Plan %s of feed %s%s %s: %d offsets in %d new batches, %d batches adopted.",
-        report.plan_id,
-        report.feed,
-        window,
-        how,
-        report.planned,
-        len(report.batches),
-        len(report.adopted),
+    plan = "A dry run" if report.plan_id is None else f"Plan {report.plan_id}"
+    due = "it is read again" if report.is_resumed else f"{report.wanted} offsets are due"
+    yield (
+        logging.INFO,
+        f"{plan} of feed {report.feed}{window}: {due}; {report.planned} offsets in"
+        f" {len(report.batches)} new batches, {len(report.adopted)} batches adopted.",
     )
-    for batch in report.all_batches:
-        log.info(
-            "Batch %s%s: %d offsets in %d partitions, generation %d.",
-            batch.batch_id,
-            f" of window {batch.window}" if batch.window != report.window else "",
-            batch.span,
-            len(batch.ranges),
-            batch.ordinal,
+    for number, batch in enumerate(report.all_batches, start=1):
+        name = number if report.plan_id is None else batch.batch_id
+        under = f" under window {batch.window}" if batch.window else ""
+        ranges = "; ".join(str(each.offsets) for each in batch.ranges[:_MOST_RANGES])
+        left_out = len(batch.ranges) - _MOST_RANGES
+        more = f"; and {left_out} more" if left_out > 0 else ""
+        yield (
+            logging.INFO,
+            f"Batch {name}{under}: {batch.span} offsets in {len(batch.ranges)} partitions,"
+            f" generation {batch.ordinal}: {ranges}{more}",
         )
     for each in report.held:
-        log.info(
-            "Batch %s, %d offsets, is left to %s; if that is dead, a run adopts it in %.0f s.",
-            each.plan.batch_id,
-            each.plan.span,
-            each.holder,
-            max(0.0, each.lease_seconds_left),
+        yield (
+            logging.INFO,
+            f"Batch {each.plan.batch_id}, {each.plan.span} offsets, is left to {each.holder}; if"
+            f" that is dead, a run adopts it in {max(0.0, each.lease_seconds_left):.0f} s.",
         )
     if report.left:
-        log.info("%d due offsets are left to the next run, by the limits of one.", report.left)
+        words = f"{report.left} due offsets are left to the next run, by the limits of one."
+        yield logging.INFO, words
     for trouble in troubles_among(report.findings):
-        log.warning("Found: %s", trouble)
+        yield logging.WARNING, f"Found: {trouble}"

@@ -35,7 +35,7 @@ from tallystick.errors import (
     StorageRefused,
     VerificationFailed,
 )
-from tallystick.ports.planning import PlanningSession
+from tallystick.ledger.planning import PlanningSession
 from tallystick.workflows.committing.publishing import publish, write_manifest_anew
 from tallystick.workflows.committing.taking_over import (
     commit_again,

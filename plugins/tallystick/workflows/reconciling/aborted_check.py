@@ -22,7 +22,7 @@ from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
-from tallystick.ports.proofs import BatchPlace
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.workflows.services import Services
 
 # To look at an offset is to fetch its batch: this is some hundred megabytes at most, once an hour.

@@ -13,7 +13,7 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.proofs import BatchPlace
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.workflows.planning.looking import foreseen_by_look, look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms
 from tallystick.workflows.reconciling.aborted_check import aborted_findings

@@ -17,7 +17,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.offset_columns import offset_findings
+from tallystick.domain.rules.landed_files import offset_findings
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.workflows.place import counted

@@ -13,8 +13,8 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batches
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import FileMissing
-from tallystick.ports.evidence import SettledRanges
-from tallystick.ports.proofs import BatchPlace
+from tallystick.ledger.evidence import SettledRanges
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.workflows.services import Services
 
 

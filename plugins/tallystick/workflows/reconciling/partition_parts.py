@@ -11,7 +11,7 @@ from tallystick.domain.offsets.ranges import offset_range, subtract
 from tallystick.domain.report.completeness import Completeness, PartitionCompleteness
 from tallystick.domain.report.document import MOST_GAPS, GapPart, PartitionPart
 from tallystick.domain.rules.findings import Level
-from tallystick.ports.reports import LandedTotals, LogTotals, ShownBounds
+from tallystick.ledger.reports import LandedTotals, LogTotals, ShownBounds
 from tallystick.workflows.reconciling.reconcile_report import PartitionAccount, ReconcileReport
 
 _NOTHING = LogTotals(rows=0, holes={}, lost=0, missing_below=0)

@@ -19,7 +19,7 @@ from tallystick.domain.rules.closing import Payloads
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ledger.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
 
 log = logging.getLogger(__name__)

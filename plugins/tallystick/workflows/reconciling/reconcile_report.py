@@ -12,7 +12,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import time_to_loss
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.verdicts import Verdict
-from tallystick.ports.proofs import LandedCounts
+from tallystick.ledger.proofs import LandedCounts
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.reconciling.broker_look import BrokerLook
 from tallystick.workflows.reconciling.scrubbing import ScrubReport

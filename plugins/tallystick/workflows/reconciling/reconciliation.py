@@ -28,7 +28,7 @@ from tallystick.domain.rules.witnesses import (
 )
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import SourceError, StorageError, TopicGone
-from tallystick.ports.evidence import SettledRanges
+from tallystick.ledger.evidence import SettledRanges
 from tallystick.ports.progress import Progress
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,

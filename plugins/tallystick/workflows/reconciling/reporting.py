@@ -31,19 +31,19 @@ from tallystick.domain.report.document import (
     ColumnPart,
     ComparedPart,
     ReportDocument,
+    perhaps_thinned,
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.report.pages import perhaps_thinned
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import IngestionError, LedgerError
-from tallystick.ports.findings import StoredFinding
-from tallystick.ports.ledger import Ledger
-from tallystick.ports.reports import LandedTotals, LookPlace, LookSums, WindowTotals
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.reports import LandedTotals, LookPlace, LookSums, WindowTotals
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts

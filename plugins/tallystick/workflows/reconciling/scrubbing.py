@@ -24,9 +24,9 @@ from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.full_read import BatchJudgement, judged
+from tallystick.domain.rules.landed_files import BatchJudgement, judged
 from tallystick.domain.rules.rule import Trait
-from tallystick.domain.rules.u1_unread_storage import could_not_scrub
+from tallystick.domain.rules.u1_could_not_tell import could_not_scrub
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import (
     ConfigurationError,
@@ -35,7 +35,7 @@ from tallystick.errors import (
     SparkError,
     StorageError,
 )
-from tallystick.ports.scrubs import ScrubStanding
+from tallystick.ledger.scrubs import ScrubStanding
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.place import at

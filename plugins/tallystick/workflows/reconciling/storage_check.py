@@ -25,9 +25,9 @@ from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.landed_files import missing_or_changed
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest, without_manifest
-from tallystick.domain.rules.u1_unread_storage import (
+from tallystick.domain.rules.u1_could_not_tell import (
     unlisted,
     unread_feeds,
     unread_manifests,
@@ -35,9 +35,9 @@ from tallystick.domain.rules.u1_unread_storage import (
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
-from tallystick.ports.batches import CommittedBatch
+from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, FileState
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.as_before import Listing, Recorded

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.u1_unread_storage import is_unlisted
+from tallystick.domain.rules.u1_could_not_tell import is_unlisted
 from tallystick.errors import StorageError
-from tallystick.ports.evidence import SettledRanges
-from tallystick.ports.proofs import BatchPlace
+from tallystick.ledger.evidence import SettledRanges
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.workflows.reconciling.offsets_check import OffsetsLook, look_at_offsets
 from tallystick.workflows.reconciling.overlap_check import doubled_findings
 from tallystick.workflows.reconciling.storage_check import storage_findings

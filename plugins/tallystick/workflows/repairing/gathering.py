@@ -21,16 +21,16 @@ from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.repair.plan import RepairPlan
-from tallystick.domain.rules.a9_stray_file import StrayEvidence
-from tallystick.domain.rules.b1_ledger_overlap import B1
+from tallystick.domain.rules.a6_ledger_unsound import A6
+from tallystick.domain.rules.a9_stray_file import STRAY
 from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
-from tallystick.ports.batches import CommittedBatch
-from tallystick.ports.findings import StoredFinding
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders
@@ -191,13 +191,13 @@ def _batches_of(services: Services, ledger: Ledger, stored: StoredFinding) -> Se
 
 def _tells_of_overlaps(found: Finding) -> bool:
     """True when the ledger itself may have offsets in two batches, which its schema refuses."""
-    return found.rule == B1 or is_among_committed(found)
+    return found.rule == A6 or is_among_committed(found)
 
 
 def _sole_copies(services: Services, chosen: Sequence[StoredFinding]) -> dict[str, str]:
     """Strays among what was found that may be the only copy of their rows, each with the reason."""
-    found = [StrayEvidence.of(each.finding) for each in chosen]
-    strays = [stray_at(services, each.path) for each in found if each and not each.other_feed]
+    found = [each.finding.subject for each in chosen if each.finding.name == STRAY]
+    strays = [stray_at(services, path) for path in found]
     return {each.path: each.words for each in strays if each.may_be_only_copy}
 
 

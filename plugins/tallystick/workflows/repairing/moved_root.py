@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.errors import FileMissing, RepairRefused
-from tallystick.ports.proofs import CommittedDirectory, FileState
+from tallystick.ledger.proofs import CommittedDirectory, FileState
 from tallystick.workflows.place import at, counted
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.stored_files import made_again, stored_file

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId, FeedName
-from tallystick.ports.batches import CommittedBatch
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.ledger import Ledger
+from tallystick.ledger.publishing import CommittedBatch
 
 
 def with_all_holders(

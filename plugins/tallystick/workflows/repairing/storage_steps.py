@@ -14,7 +14,7 @@ from tallystick.domain.batches.paths import directory_of
 from tallystick.domain.identities import Owner
 from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import Quarantine
-from tallystick.domain.rules.a10_ledger_behind import UnknownBatch
+from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.evidence import held_in, path_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import IngestionError
@@ -104,7 +104,7 @@ def _strays_moved(
     What was safe to move when it was decided is looked at again: batches were landed since.
     """
     # A bare directory is what the ledger is behind for, and it was named.
-    bare = [each for each in strays if UnknownBatch.of(standing[each.finding_id])]
+    bare = [each for each in strays if standing[each.finding_id].rule == A10]
     may_move = len(bare) == len(strays) or _may_move(services, failures)
     for each in strays if may_move else bare:
         with noted(failures), at(services, "repair"):

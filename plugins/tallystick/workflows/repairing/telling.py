@@ -1,4 +1,4 @@
-"""A repair's plan in plain words: for the task's log, and for whoever asks by a dry run."""
+"""A repair's plan in plain words: for the log, the page and the command line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 
 from tallystick.domain.repair.plan import RepairPlan
+from tallystick.domain.report.troubles import named_findings
 
 log = logging.getLogger(__name__)
 
@@ -14,22 +15,22 @@ _MOST_RANGES = 20
 
 def tell(feed: str, plan: RepairPlan) -> None:
     """The plan in plain words, for the task's log."""
-    for level, words in plan_lines(feed, plan):
-        log.log(level, "%s", words)
+    for level, words in plan_lines(plan):
+        log.log(level, "Feed %s: %s", feed, words)
 
 
-def plan_lines(feed: str, plan: RepairPlan) -> Iterator[tuple[int, str]]:
+def plan_lines(plan: RepairPlan) -> Iterator[tuple[int, str]]:
     """Each step with the level at which it is logged; a line about nothing where there is none."""
     if plan == RepairPlan():
-        yield logging.INFO, f"Feed {feed}: there is nothing to mend."
+        yield logging.INFO, "There is nothing to mend."
     for again in plan.land_again:
         files = ", ".join(each.name for each in again.replaces)
         ranges = "; ".join(str(each.offsets) for each in again.ranges[:_MOST_RANGES])
         numbers = sorted(set(again.finding_ids))
         yield (
             logging.INFO,
-            f"Feed {feed}: {files} of batch {again.old.batch_id}: {ranges or 'nothing'} will be"
-            f" landed again for findings {numbers}.",
+            f"{files} of batch {again.old.batch_id}: {ranges or 'nothing'} will be landed again,"
+            f" for {named_findings(numbers)}.",
         )
         if again.gone:
             gone = "; ".join(str(each) for each in again.gone[:_MOST_RANGES])

@@ -23,8 +23,8 @@ from tallystick.domain.batches.paths import directory_of
 from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
+from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, DirectoryLook
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import BatchPlace, CommittedDirectory, DirectoryLook
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import Tree
 

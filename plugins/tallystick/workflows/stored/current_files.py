@@ -9,8 +9,8 @@ from __future__ import annotations
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.identities import FeedName
 from tallystick.domain.window import Window
-from tallystick.ports.batches import FileRecord
-from tallystick.ports.ledger import Ledger
+from tallystick.ledger.batches import FileRecord
+from tallystick.ledger.ledger import Ledger
 
 
 def current_paths(ledger: Ledger, feed: FeedName, window: Window | None = None) -> list[str]:

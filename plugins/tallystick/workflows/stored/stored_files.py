@@ -10,7 +10,7 @@ from tallystick.domain.batches.paths import directory_of
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError, StorageRefused
-from tallystick.ports.proofs import CommittedDirectory
+from tallystick.ledger.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
 
 

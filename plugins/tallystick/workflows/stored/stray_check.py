@@ -12,8 +12,8 @@ from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, Batc
 from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
+from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.ports.file_store import StoredEntry
-from tallystick.ports.proofs import BatchPlace, CommittedDirectory, FileState
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import OtherFeeds, is_below, other_feeds_among
 from tallystick.workflows.stored.published_batches import feed_roots

@@ -16,8 +16,8 @@ from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import FileMissing, ManifestMismatch, StorageRefused
-from tallystick.ports.batches import CommittedBatch
-from tallystick.ports.proofs import FileState
+from tallystick.ledger.proofs import FileState
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.services import Services
 
 _PARQUET: Final = b"PAR1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.ports.batches import CommittedBatch
-from tallystick.ports.proofs import FileState
+from tallystick.ledger.proofs import FileState
+from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.readers_tree import asking, listed_tree

@@ -223,19 +223,19 @@ ROWS: list[tuple[str, Seen, Mapping[str, str], str]] = [
     (
         "anchor differs",
         Seen(log=OVERWRITTEN),
-        {"stopped": "A4"},
+        {"stopped": "A3"},
         "the last landed record is another one now",
     ),
     (
         "anchor differs, expired",
         Seen(log=OVERWRITTEN, now=bounds(8, 9)),
-        {"stopped": "A4"},
+        {"stopped": "A3"},
         "the new log's start says nothing of the old one's",
     ),
     (
         "anchor differs, but it was never kept",
         Seen(account=an_account(frontier=5), log=OVERWRITTEN),
-        {"stopped": "A4"},
+        {"stopped": "A3"},
         "the frontier names the place then",
     ),
     # A5: another topic under the same name.

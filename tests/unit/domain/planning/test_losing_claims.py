@@ -202,7 +202,7 @@ def test_the_unproven_end_of_a_claim_beside_a_repair_of_a_cut_log_is_lost_as_exp
         ACCOUNT.generation_id,
         a_range(2, 4),
         RangeState.RELEASED,
-        FindingCode.TRUNCATED,
+        FindingCode.LOG_CUT,
     )
     accounts, nobody = Accounts({0: ACCOUNT}, [BATCH]), frozenset[BatchId]()
     look = PendingLosses(accounts, SEEN, LogChanges(cuts=(released,)), nobody, nobody)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.repair.finishing import Adopt, WriteManifest
 from tallystick.domain.repair.new_generation import NewGeneration
@@ -87,7 +86,7 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
             STRAY, NAMED | {"sole_copies": {PATH: "."}}, quarantined(PATH), id="3 sole, named"
         ),
         pytest.param(
-            replace(STRAY, evidence={"path": f"{INNER}/orders/copy.parquet"}),
+            replace(STRAY, subject=f"{INNER}/orders/copy.parquet"),
             {"roots": [ROOT, INNER]},
             quarantined(f"{INNER}/orders/copy.parquet", INNER),
             id="3 below the innermost root",
@@ -117,33 +116,31 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED,
-            RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 2, 2, 1),)),
+            RepairPlan(new_generations=(NewGeneration(STOPPED, 2, 2, 1),)),
             id="6 named: from the log start, where nobody knows better",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
-            RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 6, 2, 1),)),
+            RepairPlan(new_generations=(NewGeneration(STOPPED, 6, 2, 1),)),
             id="6 named: from where it was cut",
         ),
         pytest.param(
             replace(CUT, from_offset=5),
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
-            RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 5, 2, 1),)),
+            RepairPlan(new_generations=(NewGeneration(STOPPED, 5, 2, 1),)),
             id="6 named: from where the finding tells of",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 4) | NAMED | {"cut_at": {0: 6}},
-            RepairPlan(new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 4, 2, 1),)),
+            RepairPlan(new_generations=(NewGeneration(STOPPED, 4, 2, 1),)),
             id="6 named: never beyond the log's end",
         ),
         pytest.param(
             replace(CUT, from_offset=11),
             accounts(STOPPED) | log(12, 15) | NAMED,
-            RepairPlan(
-                new_generations=(NewGeneration(STOPPED, FindingCode.OVERWRITTEN, 10, 12, 1),)
-            ),
+            RepairPlan(new_generations=(NewGeneration(STOPPED, 10, 12, 1),)),
             id="6 named: never beyond the frontier",
         ),
     ],
@@ -198,14 +195,14 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
         ),
         pytest.param(STRAY, {"roots": ["/other"]}, "below no root of this feed", id="3 no root"),
         pytest.param(
-            replace(STRAY, evidence={"directory": PATH, "other_feed": "payments"}),
+            replace(STRAY, name="another feed's"),
             NAMED,
             "Do as the runbook says.",
             id="3 another feed's, even if named",
         ),
         pytest.param(BARE, {}, "Do as the runbook says.", id="3 a bare directory, not named"),
         pytest.param(
-            replace(BARE, evidence={"path": PATH}),
+            replace(BARE, name="unknown batch"),
             NAMED,
             "Do as the runbook says.",
             id="3 a directory with its manifest, even if named",

@@ -61,7 +61,7 @@ class TestSeveralFindings:
         assert not moved.not_mended
 
     def test_and_with_the_directory_that_is_moved_as_a_whole(self) -> None:
-        directory = replace(BARE, evidence={**BARE.evidence, "path": PATH.rpartition("/")[0]})
+        directory = replace(BARE, subject=PATH.rpartition("/")[0])
         assert plan(BESIDE, directory, **NAMED).end_with_strays == (EndsWithStray(1, 2),)
 
     def test_findings_about_one_file_are_one_landing(self) -> None:

@@ -13,7 +13,7 @@ from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, adopted, finish
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.n3_unfinished_batch import N3
+from tallystick.domain.rules.n3_unfinished_batch import LEFT_BEHIND, N3
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import a_snapshot, a_status, planned
 
@@ -78,6 +78,7 @@ def left_behind(batch_id: BatchId) -> NumberedFinding:
         next_step="Land.",
         evidence={"batch": batch_id},
         subject=batch_id,
+        name=LEFT_BEHIND,
     )
     return NumberedFinding(1, found)
 

@@ -195,7 +195,7 @@ def test_a_new_log_counts_only_behind_an_old_one_in_order(
     assert found.up_to == (None if up_to is None else minute(up_to)), why
 
 
-CUT = replace(finding_of(12, 20), rule=RULE_OF[FindingCode.TRUNCATED])
+CUT = replace(finding_of(12, 20), rule=RULE_OF[FindingCode.LOG_CUT], name="truncated")
 STOPPED = an_account(frontier=15, last_seen_until=20, state=GenerationState.STOPPED)
 
 

@@ -80,7 +80,11 @@ def test_a_cell(frontier: int, findings: list[Finding], cells: list[Verdict], wh
 
 def test_without_a_witness_nothing_is_in_order_and_a_loss_is_still_a_loss() -> None:
     silent = replace(
-        NO_INTERVAL, rule=RULE_OF[FindingCode.COULD_NOT_TELL], partition=None, generation=None
+        NO_INTERVAL,
+        rule=RULE_OF[FindingCode.COULD_NOT_TELL],
+        name="",
+        partition=None,
+        generation=None,
     )
 
     found = row(an_account(frontier=30), findings=[silent, finding_of(20, 21)])

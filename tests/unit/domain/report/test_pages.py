@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tallystick.domain.report.pages import KEPT_FOR, perhaps_thinned
+from tallystick.domain.report.document import KEPT_FOR, perhaps_thinned
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 OLD = ["20261101T070000Z.html", "20261101T080000Z.html", "20261101T230000Z.html"]

@@ -12,7 +12,7 @@ from tallystick.domain.report.troubles import Trouble, troubles_among, troubles_
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.landed_files import missing_or_changed
 from tallystick.domain.verdicts import FindingState, Verdict
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
 from tests.support.report_documents import a_finding

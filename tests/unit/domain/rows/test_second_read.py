@@ -13,13 +13,14 @@ from tallystick.domain.batches.standing_batch import StandingBatch
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import HEAD_BYTES, SeenRecord, SliceRead, differences
-from tallystick.domain.rules.c3_compared_again import (
+from tallystick.domain.rules.c3_rows_differ import (
+    ComparedPlace,
+    ComparedSlice,
     compared_again,
+    differing_rows,
     ranges_to_read,
     slices_to_read_again,
 )
-from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.domain.rules.c3_rows_differ import ComparedPlace, differing_rows
 from tallystick.domain.rules.findings import Finding
 from tests.support.builders import (
     BATCH,

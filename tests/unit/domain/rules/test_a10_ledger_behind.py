@@ -7,7 +7,7 @@ import pytest
 from tallystick.domain.batches.stored_file import (
     UnknownFile,
 )
-from tallystick.domain.rules.a10_ledger_behind import UnknownBatch, ledger_behind
+from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.waivers import evidence_digest
 from tallystick.domain.verdicts import Verdict
@@ -26,8 +26,8 @@ def test_a_directory_without_a_manifest_stops_landing_and_says_the_way_in() -> N
 
     assert (one.subject, other.subject) == ("/landing/one", "/landing/other")
     assert one.key != other.key
-    assert UnknownBatch.of(one) == UnknownBatch("/landing/one", is_bare=False)
-    assert UnknownBatch.of(other) == UnknownBatch("/landing/other", is_bare=True)
+    assert (one.name, one.subject) == ("unknown batch", "/landing/one")
+    assert (other.name, other.subject) == ("no manifest", "/landing/other")
     assert "--without-manifest" in other.next_step
 
 

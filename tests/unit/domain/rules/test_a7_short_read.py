@@ -13,7 +13,7 @@ from tallystick.domain.verdicts import Verdict
 from tests.support.builders import BATCH, a_batch, a_range, an_account, by_partition, planned
 
 SHORT = short_read(a_batch(planned(5, 9)), a_range(5, 8))
-EXPIRED = replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], level=Level.L1)
+EXPIRED = replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], name="", level=Level.L1)
 
 
 def test_a_short_read_is_not_lost_yet() -> None:
@@ -34,7 +34,7 @@ def test_a_short_read_is_not_lost_yet() -> None:
         pytest.param(SHORT, 5, 2, False, id="the log is another one"),
         pytest.param(replace(SHORT, partition=1), 5, 1, False, id="nobody knows the partition"),
         pytest.param(
-            replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], level=Level.L1),
+            replace(SHORT, rule=RULE_OF[FindingCode.EXPIRED], name="", level=Level.L1),
             5,
             1,
             False,

@@ -14,8 +14,8 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.listed_files import missing_or_changed
-from tallystick.domain.rules.u1_unread_storage import unread_strays
+from tallystick.domain.rules.landed_files import missing_or_changed
+from tallystick.domain.rules.u1_could_not_tell import unread_strays
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest

@@ -41,6 +41,7 @@ def found(code: FindingCode, level: Level = Level.L2, **changed: object) -> Find
         cause="it is so.",
         next_step="Look.",
         evidence={"batch": BATCH, "file": "part-0"},
+        name=next(iter(RULE_OF[code].names), ""),
     )
     return replace(known, **changed)  # type: ignore[arg-type]
 
@@ -79,14 +80,14 @@ def account(
 A8, C1, A3, Z5, A1, B3 = (
     FindingCode.COMMITTED_FILE_MISSING,
     FindingCode.CONTENT_CHANGED,
-    FindingCode.TRUNCATED,
+    FindingCode.LOG_CUT,
     FindingCode.NO_PROGRESS,
     FindingCode.EXPIRED,
     FindingCode.PAYLOAD_TWICE,
 )
 C3 = FindingCode.ROWS_DIFFER
-N1, N3, U1 = FindingCode.UNREAD_PARTITION, FindingCode.UNFINISHED_BATCH, FindingCode.COULD_NOT_TELL
-N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCode.OVERWRITTEN
+N1, N3, U1 = FindingCode.OVERDUE, FindingCode.UNFINISHED_BATCH, FindingCode.COULD_NOT_TELL
+N2, W1, A4 = FindingCode.STALLED_STABLE_OFFSET, FindingCode.LOSS_NEAR, FindingCode.LOG_CUT
 
 
 UNLISTED = without(0, is_leaderless=False)

@@ -51,7 +51,18 @@ def test_only_what_its_rule_may_say_can_be_found(rule: Rule) -> None:
     for level, verdict in product(Level, Verdict):
         may_be = level in rule.endings and verdict in (*rule.verdicts, Verdict.WAIVED)
         with nullcontext() if may_be else pytest.raises(ValueError, match="is never told as"):
-            replace(LOST, rule=rule, level=level, verdict=verdict)
+            replace(LOST, rule=rule, name=next(iter(rule.names), ""), level=level, verdict=verdict)
+
+
+def test_a_finding_has_one_of_the_names_of_its_rule() -> None:
+    rule = RULE_OF[FindingCode.LOG_CUT]
+    truncated, overwritten = (replace(LOST, rule=rule, name=each) for each in rule.names[:2])
+
+    assert LOST.name == "expired"
+    assert truncated.key != overwritten.key
+    for wrong in ("", "expired"):
+        with pytest.raises(ValueError, match=r"is never told as|too many values"):
+            replace(LOST, rule=rule, name=wrong)
 
 
 def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
@@ -63,7 +74,7 @@ def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
 @pytest.mark.parametrize(
     ("change", "is_another"),
     [
-        ({"rule": RULE_OF[FindingCode.PURGED]}, True),
+        ({"rule": RULE_OF[FindingCode.PURGED], "name": ""}, True),
         ({"topic": "others"}, True),
         ({"generation": 2}, True),
         ({"partition": 4}, True),
@@ -74,7 +85,7 @@ def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
         ({"cause": "in other words."}, False),
         ({"evidence": {"log_start_offset": 8}}, False),
     ],
-    ids=lambda each: str(*each) if isinstance(each, dict) else str(each),
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else str(each),
 )
 def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
     change: dict[str, object], is_another: bool
@@ -86,6 +97,6 @@ def test_a_key_says_what_a_finding_is_about_and_not_what_is_said(
 def test_a_state_that_lasts_is_the_same_one_while_the_log_grows(code: str) -> None:
     rule = RULE_OF[FindingCode(code)]
     [verdict] = rule.verdicts
-    lasting = replace(LOST, rule=rule, verdict=verdict)
+    lasting = replace(LOST, rule=rule, name=next(iter(rule.names), ""), verdict=verdict)
     assert replace(lasting, until_offset=9).key == lasting.key
     assert replace(lasting, from_offset=6).key != lasting.key

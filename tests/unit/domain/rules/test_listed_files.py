@@ -12,7 +12,7 @@ from tallystick.domain.batches.stored_file import (
 )
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.landed_files import missing_or_changed
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import a_file, a_manifest

@@ -1,4 +1,4 @@
-"""N3: batches that nobody holds any more, and attempts that hang."""
+"""N3: batches that nobody holds any more, attempts that hang, and those that fail."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.rules.n3_unfinished_batch import (
+    failing_batches,
     held_too_long,
     not_shown,
     refused_by_storage,
     unfinished_batches,
 )
+from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
     FEED,
@@ -26,9 +28,9 @@ HOUR = 3600.0
 PLAN = a_manifest().plan
 
 
-def tried(held_hours: float | None) -> list[TriedBatch]:
+def tried(held_hours: float | None = None, failures: int = 0, reason: str = "") -> list[TriedBatch]:
     seconds = None if held_hours is None else held_hours * HOUR
-    return [TriedBatch(PLAN, 0, "", Owner("run 7"), seconds)]
+    return [TriedBatch(PLAN, failures, reason, Owner("run 7"), seconds)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_a_batch_that_is_held_an_hour_longer_than_an_application_may_run_is_told
 ) -> None:
     found = held_too_long(FEED, TOPIC, tried(held_hours), timedelta(hours=6))
     assert bool(found) is is_told
-    assert all(each.subject == f"{BATCH} is held" and "run 7" in each.cause for each in found)
+    assert all(each.name == "held too long" and "run 7" in each.cause for each in found)
 
 
 def waiting(state: BatchState, seconds: float, batch: str = BATCH) -> WaitingBatch:
@@ -80,3 +82,23 @@ def test_a_refusal_is_the_same_finding_and_names_its_batch() -> None:
     assert refused.cause.endswith("don't see its rows: the quota is used up.")
     assert refused_by_storage([unasked, refused]) == [BATCH]
     assert refused_by_storage([not_shown(FEED, TOPIC, BATCH, "a stray is there.")]) == []
+
+
+@pytest.mark.parametrize(("failures", "is_told"), [(0, False), (2, False), (3, True), (40, True)])
+def test_failures_are_counted_and_not_the_age_of_a_lease(failures: int, is_told: bool) -> None:
+    found = failing_batches(FEED, TOPIC, tried(0.0, failures, "disk full."))
+    assert bool(found) is is_told
+    assert all(each.verdict is Verdict.UNKNOWN for each in found)
+
+
+def test_a_failing_batch_is_told_with_the_last_reason() -> None:
+    [found] = failing_batches(FEED, TOPIC, tried(failures=3, reason="disk full."))
+    assert found.cause == (
+        f"batch {BATCH} was tried 3 times, and failed each time. The last reason: disk full."
+    )
+    assert found.evidence["reason"] == "disk full."
+
+
+def test_attempts_that_were_killed_say_no_reason() -> None:
+    [found] = failing_batches(FEED, TOPIC, tried(failures=3))
+    assert found.cause.endswith("None said why.")

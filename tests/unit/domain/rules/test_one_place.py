@@ -54,7 +54,7 @@ def test_nobody_makes_findings_but_the_rules_and_the_ledger_that_reads_them() ->
         and node.func.id in BUILDERS
         and path.parent != RULES
     }
-    assert makers == {Path("plugins/tallystick/ledger/finding_rows.py")}
+    assert makers == {Path("plugins/tallystick/ledger/findings.py")}
 
 
 def test_nobody_reads_evidence_by_its_keys_but_the_rules() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from tallystick.domain.rules.a1_expired import A1
-from tallystick.domain.rules.findings import FAILING_VERDICTS
-from tallystick.domain.rules.outcomes import Outcome, outcome_of
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Outcome, outcome_of
 from tallystick.domain.rules.rule import Rule
 from tallystick.domain.rules.u1_could_not_tell import U1
 from tallystick.domain.rules.w1_loss_near import W1

@@ -26,13 +26,18 @@ from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import Difference, SeenRecord, SliceRead
-from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.a3_log_cut import has_lost_unlanded
+from tallystick.domain.rules.a6_ledger_unsound import (
+    landed_in_two_lives,
+    left_unread,
+    overlaps_in_ledger,
+    skips_in_ledger,
+)
 from tallystick.domain.rules.a7_short_read import short_read
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
-from tallystick.domain.rules.a9_stray_file import stray_files
+from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind, perhaps_landed
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
-from tallystick.domain.rules.b1_ledger_overlap import overlaps_in_ledger
 from tallystick.domain.rules.b2_landed_twice import (
     HeldOffsets,
     shared_by_batches,
@@ -40,28 +45,29 @@ from tallystick.domain.rules.b2_landed_twice import (
 )
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
-from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.domain.rules.c3_rows_differ import differing_rows, place_of
+from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows, place_of
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings, ending_of
-from tallystick.domain.rules.cut_log import has_lost_unlanded
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
-from tallystick.domain.rules.full_read import judged
-from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.landed_files import judged, missing_or_changed
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
-from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n1_overdue import missed_reconcile, missed_runs, unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
 from tallystick.domain.rules.n3_unfinished_batch import (
     LostManifest,
+    failing_batches,
     held_too_long,
     unfinished_batches,
     without_manifest,
 )
-from tallystick.domain.rules.n4_failing_batch import failing_batches
-from tallystick.domain.rules.n5_no_run import missed_runs
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending, Rule
-from tallystick.domain.rules.u1_could_not_tell import could_not_compare, could_not_tell
-from tallystick.domain.rules.u1_unread_storage import unlisted, unread_feeds, unread_strays
+from tallystick.domain.rules.u1_could_not_tell import (
+    could_not_compare,
+    could_not_tell,
+    unlisted,
+    unread_feeds,
+    unread_strays,
+)
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tests.support.builders import (
@@ -120,13 +126,19 @@ HUNG = TriedBatch(MANIFEST.plan, 3, "disk full.", Owner("run 7"), 8 * 3600.0)
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
     "A2": [*PURGED, *perhaps_landed(PURGED)],
-    "A3": with_log(LogCheck(Sameness.CUT, 4), bounds(0, 4)),
-    "A4": (
+    "A3": (
+        *with_log(LogCheck(Sameness.CUT, 4), bounds(0, 4)),
         *with_log(LogCheck(Sameness.CUT, 4, is_overwritten=True), bounds(0, 9)),
         *with_log(LogCheck(Sameness.UNKNOWN), bounds(0, 9)),
     ),
     "A5": changed(a_snapshot({0: bounds(0, 9)}, topic_id="topic-id-2")),
-    "A6": [*SKIPPED, *perhaps_landed(SKIPPED)],
+    "A6": [
+        *SKIPPED,
+        *perhaps_landed(SKIPPED),
+        left_unread(FEED, LANDED, a_range(5, 7)),
+        *overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
+        landed_in_two_lives(FEED, LANDED, a_range(0, 5), 1),
+    ],
     "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
     "A8": [
         lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
@@ -135,12 +147,12 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *in_doubt(missing_or_changed(MANIFEST, "/d", {}), (), ["/e"]),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, missing=RUNS),))),
     ],
-    "A9": stray_files(
-        FEED, TOPIC, [StrayFile("/d/copy.parquet", {}), StrayFile("/d/a", {0: FIVE})]
-    ),
+    "A9": [
+        *stray_files(FEED, TOPIC, [StrayFile("/d/copy.parquet", {}), StrayFile("/d/a", {0: FIVE})]),
+        *landed_inside(FEED, TOPIC, {"/d/payments": "payments"}),
+    ],
     "A10": ledger_behind(FEED, TOPIC, {"/d": ()}, {"/bare": ()}),
     "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
-    "B1": overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
     "B2": [
         *shared_by_batches(FEED, LANDED, [HeldOffsets("b", "f", FIVE, FIVE)]),
         *shared_with_stray(FEED, TOPIC, StrayFile("/d/gen=1/a.parquet", {0: FIVE}, kept={0: FIVE})),
@@ -155,7 +167,18 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ],
     "C2": aborted_landed(MANIFEST.plan, "one.parquet", 0, FIVE, FIVE),
     "C3": differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
-    "N1": unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
+    "N1": [
+        *unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
+        *missed_runs(
+            FEED,
+            KNOWN,
+            a_snapshot({0: bounds(0, 9)}),
+            isolation=Isolation.READ_COMMITTED,
+            idle=timedelta(hours=4),
+            run_period=timedelta(hours=1),
+        ),
+        *missed_reconcile(FEED, TOPIC, NOON - timedelta(days=3), timedelta(hours=1), NOON),
+    ],
     "N2": stalled_stable_offsets(
         FEED,
         KNOWN,
@@ -167,17 +190,10 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "N3": [
         *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.LANDING, 3601)]),
         *without_manifest(FEED, TOPIC, {"/d": LostManifest()}),
+        *unfinished_batches(FEED, TOPIC, [WaitingBatch(BATCH, BatchState.COMMITTED, 0)]),
         *held_too_long(FEED, TOPIC, [HUNG], timedelta(hours=6)),
+        *failing_batches(FEED, TOPIC, [HUNG]),
     ],
-    "N4": failing_batches(FEED, TOPIC, [HUNG]),
-    "N5": missed_runs(
-        FEED,
-        KNOWN,
-        a_snapshot({0: bounds(0, 9)}),
-        isolation=Isolation.READ_COMMITTED,
-        idle=timedelta(hours=4),
-        run_period=timedelta(hours=1),
-    ),
     "W1": losses_near(
         FEED,
         KNOWN,
@@ -220,6 +236,7 @@ def test_a_rule_says_what_the_table_says(rule: Rule) -> None:
     assert {each.code for each in told} == {rule.code}
     assert {each.verdict for each in told} == set(rule.verdicts)
     assert {each.level for each in told} == set(rule.levels)
+    assert {each.name for each in told} == set(rule.names or [rule.name])
     assert all(each.cause.endswith(".") and len(each.next_step) > 20 for each in told)
 
 

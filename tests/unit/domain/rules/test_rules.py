@@ -18,11 +18,10 @@ from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
-from tallystick.domain.rules.a3_truncated import truncated
-from tallystick.domain.rules.a4_overwritten import overwritten
+from tallystick.domain.rules.a3_log_cut import cut_finding
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.log_findings import change_findings, end_findings, lost_finding
-from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n1_overdue import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.u1_could_not_tell import could_not_tell
@@ -99,32 +98,35 @@ def ended(logs: Iterable[GenerationAccount]) -> list[tuple[GenerationAccount, st
 
 
 def _told(findings: Iterable[Finding]) -> dict[str, str]:
-    """Code to verdict and interval."""
+    """Code, and name where it has several, to verdict and interval."""
     told: dict[str, str] = {}
     for each in findings:
         interval = "" if each.from_offset is None else f" [{each.from_offset}, {each.until_offset})"
         says = f"{each.verdict.value}{interval}"
-        told[each.code.value] = ", ".join(filter(None, [told.get(each.code.value), says]))
+        what = f"{each.code.value} {each.name}" if each.rule.names else each.code.value
+        told[what] = ", ".join(filter(None, [told.get(what), says]))
     return told
 
 
 CLAIMED = an_account(frontier=5, beyond=[(5, 9)])
 LEFT = a_status(planned(5, 9))
 HELD = a_status(planned(5, 9), lease_seconds_left=60.0)
-CUT_AT_4 = truncated(
+CUT_AT_4 = cut_finding(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 4)}), {}, {}),
-    EndedGeneration(LANDED.generation_id, FindingCode.TRUNCATED, "then"),
+    EndedGeneration(LANDED.generation_id, FindingCode.LOG_CUT, "then"),
 )
-GREW_AGAIN = overwritten(
+GREW_AGAIN = cut_finding(
     FEED,
     LANDED,
     Observation(a_snapshot({0: bounds(0, 9)}), {}, {}),
-    EndedGeneration(LANDED.generation_id, FindingCode.OVERWRITTEN, "then"),
+    EndedGeneration(LANDED.generation_id, FindingCode.LOG_CUT, "then", is_overwritten=True),
 )
-NO_ANCHOR = replace(GREW_AGAIN, verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None)
-TAIL = replace(NO_ANCHOR, rule=RULE_OF[FindingCode.TOPIC_RECREATED])
+NO_ANCHOR = replace(
+    GREW_AGAIN, name="perhaps cut", verdict=Verdict.UNKNOWN, from_offset=None, until_offset=None
+)
+TAIL = replace(NO_ANCHOR, rule=RULE_OF[FindingCode.TOPIC_RECREATED], name="")
 FIRST_OF_TWO = replace(LANDED, state=GenerationState.CLOSED)
 SECOND = replace(LANDED, ordinal=2)
 
@@ -173,45 +175,60 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         {},
         "it may have been read in time",
     ),
-    # A3, A4
-    ("cut", Facts(now=bounds(0, 4), log=CUT), {"A3": f"{LOSS} [4, 5)"}, "the end fell behind"),
-    ("cut to nothing", Facts(now=bounds(0, 0), log=CUT), {"A3": f"{LOSS} [0, 5)"}, "all is gone"),
+    # A3
+    (
+        "cut",
+        Facts(now=bounds(0, 4), log=CUT),
+        {"A3 truncated": f"{LOSS} [4, 5)"},
+        "the end fell behind",
+    ),
+    (
+        "cut to nothing",
+        Facts(now=bounds(0, 0), log=CUT),
+        {"A3 truncated": f"{LOSS} [0, 5)"},
+        "all is gone",
+    ),
     ("a high watermark that lags", Facts(now=bounds(0, 4)), {}, "the epochs show a whole log"),
     (
         "cut under a claim",
         Facts(account=CLAIMED, now=bounds(0, 8), log=CUT, unfinished=(HELD,)),
-        {"A3": f"{LOSS} [8, 9)"},
+        {"A3 truncated": f"{LOSS} [8, 9)"},
         "a claim that is released is no loss",
     ),
     (
         "cut and grown again",
         Facts(log=OVERWRITTEN),
-        {"A4": f"{LOSS} [4, 5)"},
+        {"A3 overwritten": f"{LOSS} [4, 5)"},
         "another record lies where the last landed one was",
     ),
     (
         "cut and grown again, the epochs know where",
         Facts(log=CUT_AT_2),
-        {"A4": f"{LOSS} [2, 5)"},
+        {"A3 overwritten": f"{LOSS} [2, 5)"},
         "all from there on is another log's",
     ),
     (
         "cut, and seen to be",
         Facts(now=bounds(0, 4), log=CUT_AT_2),
-        {"A3": f"{LOSS} [2, 5)"},
+        {"A3 truncated": f"{LOSS} [2, 5)"},
         "it has grown since, and not yet past what was read",
     ),
     (
         "cut and grown, nothing landed by us",
         Facts(account=an_account(frontier=5), log=OVERWRITTEN),
-        {"A4": LOSS},
+        {"A3 overwritten": LOSS},
         "no anchor names the place",
     ),
-    ("anchor gone", Facts(log=NOBODY_CAN_TELL), {"A4": UNKNOWN}, "no evidence is never OK"),
+    (
+        "anchor gone",
+        Facts(log=NOBODY_CAN_TELL),
+        {"A3 perhaps cut": UNKNOWN},
+        "no evidence is never OK",
+    ),
     (
         "seen, not landed, and nobody can tell",
         Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL),
-        {"A4": UNKNOWN},
+        {"A3 perhaps cut": UNKNOWN},
         "what was seen may be other records now",
     ),
     (
@@ -223,37 +240,37 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     (
         "stopped before, still cut",
         Facts(account=STOPPED, now=bounds(0, 4), recorded=(CUT_AT_4,)),
-        {"A3": f"{LOSS} [4, 5)"},
+        {"A3 truncated": f"{LOSS} [4, 5)"},
         "said as long as it lasts",
     ),
     (
         "stopped before, cut further",
         Facts(account=STOPPED, now=bounds(0, 2), recorded=(CUT_AT_4,)),
-        {"A3": f"{LOSS} [4, 5)"},
+        {"A3 truncated": f"{LOSS} [4, 5)"},
         "what was found then is what was found",
     ),
     (
         "stopped before, grown since",
         Facts(account=STOPPED, recorded=(CUT_AT_4,)),
-        {"A3": f"{LOSS} [4, 5)"},
+        {"A3 truncated": f"{LOSS} [4, 5)"},
         "the cut can't be seen any more, and is on record",
     ),
     (
         "stopped before, not in the snapshot",
         Facts(account=STOPPED, now=None, recorded=(GREW_AGAIN,)),
-        {"A4": f"{LOSS} [4, 5)"},
+        {"A3 overwritten": f"{LOSS} [4, 5)"},
         "nothing contradicts what was found",
     ),
     (
         "stopped before, its anchor gone",
         Facts(account=STOPPED, recorded=(NO_ANCHOR, CUT_AT_4)),
-        {"A3": f"{LOSS} [4, 5)"},
+        {"A3 truncated": f"{LOSS} [4, 5)"},
         "an older doubt is answered",
     ),
     (
         "stopped before, its finding closed by hand",
         Facts(account=STOPPED),
-        {"A3": f"{LOSS} [4, 5)"},
+        {"A3 truncated": f"{LOSS} [4, 5)"},
         "the log's own row says that it was cut, if not where",
     ),
     (
@@ -300,14 +317,24 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
         "the log's own row says that it ended with its topic",
     ),
     # N1
-    ("unread", Facts(account=None), {"N1": f"{UNKNOWN} [0, 9)"}, "nobody has looked yet"),
+    (
+        "unread",
+        Facts(account=None),
+        {"N1 unread partition": f"{UNKNOWN} [0, 9)"},
+        "nobody has looked yet",
+    ),
     # N3
-    ("left behind", Facts(waiting=left(3601)), {"N3": UNKNOWN}, "more than an hour, no lease"),
+    (
+        "left behind",
+        Facts(waiting=left(3601)),
+        {"N3 left behind": UNKNOWN},
+        "more than an hour, no lease",
+    ),
     ("waiting for its turn", Facts(waiting=left(3600)), {}, "others of its run are before it"),
     (
         "not shown",
         Facts(waiting=left(0, BatchState.COMMITTED)),
-        {"N3": UNKNOWN},
+        {"N3 not shown": UNKNOWN},
         "committed, not published, and no lease runs",
     ),
     ("at work", Facts(account=CLAIMED, unfinished=(HELD,)), {}, "slow is not dead"),
@@ -364,7 +391,7 @@ ROWS: list[tuple[str, Facts, Mapping[str, str], str]] = [
     (
         "a record from the future, stopped",
         Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
-        {"A3": LOSS},
+        {"A3 truncated": LOSS},
         "a stopped partition has another trouble",
     ),
 ]

@@ -31,6 +31,7 @@ def a_finding(code: str, level: Level = Level.L1, **changed: object) -> Finding:
         topic=TOPIC,
         cause="it is so.",
         next_step="Look.",
+        name=next(iter(rule.names), ""),
     )
     return replace(known, **changed)  # type: ignore[arg-type]
 

@@ -26,12 +26,15 @@ from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences
-from tallystick.domain.rules.a6_offsets_skipped import skips_in_ledger
+from tallystick.domain.rules.a6_ledger_unsound import (
+    landed_in_two_lives,
+    overlaps_in_ledger,
+    skips_in_ledger,
+)
 from tallystick.domain.rules.a7_short_read import short_read
 from tallystick.domain.rules.a9_stray_file import landed_inside, stray_files
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.a11_unreadable_record import unreadable_record
-from tallystick.domain.rules.b1_ledger_overlap import landed_in_two_lives, overlaps_in_ledger
 from tallystick.domain.rules.b2_landed_twice import (
     HeldOffsets,
     shared_by_batches,
@@ -39,26 +42,21 @@ from tallystick.domain.rules.b2_landed_twice import (
 )
 from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
-from tallystick.domain.rules.c3_evidence import ComparedSlice
-from tallystick.domain.rules.c3_rows_differ import differing_rows
+from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.full_read import judged
-from tallystick.domain.rules.listed_files import missing_or_changed
+from tallystick.domain.rules.landed_files import judged, missing_or_changed, offset_findings
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
-from tallystick.domain.rules.n1_unread_partition import unread_partitions
+from tallystick.domain.rules.n1_overdue import missed_runs, unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
 from tallystick.domain.rules.n3_unfinished_batch import (
     LostManifest,
+    failing_batches,
     held_too_long,
     unfinished_batches,
     without_manifest,
 )
-from tallystick.domain.rules.n4_failing_batch import failing_batches
-from tallystick.domain.rules.n5_no_run import missed_runs
-from tallystick.domain.rules.offset_columns import offset_findings
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
-from tallystick.domain.rules.u1_unread_storage import unlisted, unread_strays
+from tallystick.domain.rules.u1_could_not_tell import unheard_partitions, unlisted, unread_strays
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.waivers import evidence_digest
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
@@ -278,9 +276,13 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
             of_log(bounds(7, 9), head=BatchHead(5, 9, None, 1, None)),
         )
     },
-    "A3": {"it was cut deeper": (cut(4), cut(3))},
-    "A4": {
-        "it was cut deeper": (cut(4, is_overwritten=True), cut(3, is_overwritten=True)),
+    "A3": {
+        "it was cut deeper": (cut(4), cut(3)),
+        "it has grown again": (cut(4), cut(4, is_overwritten=True)),
+        "it had grown again, and was cut deeper": (
+            cut(4, is_overwritten=True),
+            cut(3, is_overwritten=True),
+        ),
         "more had been seen": (
             of_log(bounds(0, 20), LogCheck(Sameness.UNKNOWN), seen_until=9),
             of_log(bounds(0, 20), LogCheck(Sameness.UNKNOWN), seen_until=10),
@@ -296,7 +298,10 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "more was skipped": (
             skips_in_ledger(FEED, NINE, [a_range(0, 8)]),
             skips_in_ledger(FEED, NINE, [a_range(0, 7)]),
-        )
+        ),
+        "more offsets": (overlap((0, 5), (4, 9)), overlap((0, 5), (3, 9))),
+        "a third range": (overlap((0, 5), (0, 5)), overlap((0, 5), (0, 5), (0, 5))),
+        "a third life": ([lives(1)], [lives(1), lives(2)]),
     },
     "A7": {
         "more is missing": (
@@ -355,11 +360,6 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
             [unreadable_record(MANIFEST.plan, a_range(5, 6), "checksum")],
         ),
     },
-    "B1": {
-        "more offsets": (overlap((0, 5), (4, 9)), overlap((0, 5), (3, 9))),
-        "a third range": (overlap((0, 5), (0, 5)), overlap((0, 5), (0, 5), (0, 5))),
-        "a third life": ([lives(1)], [lives(1), lives(2)]),
-    },
     "B2": {
         "a third place": (landed_at(held("a"), held("b")), landed_at(*map(held, "abc"))),
         "twice within a place": (
@@ -410,7 +410,10 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "more than are shown": (differing(b"a", 1, 2, 3, 4), differing(b"a", 1, 2, 3, 5)),
         "in another way": (differing(b"a", 3), differing(b"b", 3)),
     },
-    "N1": {"its beginning has expired": (unread(0), unread(3))},
+    "N1": {
+        "its beginning has expired": (unread(0), unread(3)),
+        "no run came again": (no_run(), no_run(frontier=6)),
+    },
     "N2": {"another transaction": (stalled(6), stalled(7))},
     "N3": {
         "left behind later": (waiting(LANDING), waiting(BatchState.COMMITTED)),
@@ -418,9 +421,8 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "another attempt hangs": (tried(), tried(holder="run 8")),
         "a manifest of nothing": (manifest(None), manifest(0, "e3")),
         "a manifest of as many other bytes": (manifest(9, "a1"), manifest(9, "b2")),
+        "it fails for another reason": (tried(), tried(reason="not permitted.")),
     },
-    "N4": {"another reason": (tried(), tried(reason="not permitted."))},
-    "N5": {"it has happened again": (no_run(), no_run(frontier=6))},
     "W1": {"a shorter retention": (near(1_000), near(500))},
     "Z5": {"another record": (frozen(5), frozen(4))},
     "U1": {
@@ -466,12 +468,12 @@ def test_every_code_is_asked_what_could_make_it_worse() -> None:
 @pytest.mark.parametrize(
     ("now", "later"),
     [
-        pytest.param(lambda: no_run(), lambda: no_run(3 * HOUR), id="N5"),
+        pytest.param(lambda: no_run(), lambda: no_run(3 * HOUR), id="N1"),
         pytest.param(lambda: near(1_000), lambda: near(1_000, HOUR, until=99), id="W1"),
         pytest.param(lambda: stalled(6), lambda: stalled(6, minutes=30), id="N2"),
         pytest.param(lambda: frozen(5), lambda: frozen(5, until=99), id="Z5"),
         pytest.param(lambda: unread(0), lambda: unread(0, until=99), id="N1"),
-        pytest.param(lambda: tried(), lambda: tried(seconds=99 * 3600), id="N3 N4"),
+        pytest.param(lambda: tried(), lambda: tried(seconds=99 * 3600), id="N3, tried"),
         pytest.param(lambda: waiting(LANDING), lambda: waiting(LANDING, 9 * 3600), id="N3"),
         pytest.param(lambda: stored(9, None, "none."), lambda: stored(9, None, "no."), id="U1"),
     ],

@@ -1298,6 +1298,7 @@ CREATE TABLE finding (
   finding_id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   feed              text NOT NULL,
   code              text NOT NULL,
+  name              text NOT NULL,
   verdict           verdict NOT NULL,
   level             text NOT NULL,
   topic             text NOT NULL,
@@ -1320,6 +1321,8 @@ CREATE TABLE finding (
 );
 COMMENT ON TABLE finding IS
   'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+COMMENT ON COLUMN finding.name IS
+  'What the trouble is called: where a code has several causes, it says which.';
 COMMENT ON COLUMN finding.subject IS
   'The path or the batch that it is about, where no interval tells two of a code apart.';
 COMMENT ON COLUMN finding.generation IS 'The generation''s ordinal.';
@@ -1332,16 +1335,17 @@ COMMENT ON COLUMN finding.closed_by IS
   'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
 -- A path may be longer than an index entry, so its hash stands for it.
 CREATE UNIQUE INDEX finding_standing_once
-  ON finding (feed, code, topic, generation, partition, from_offset, until_offset, md5(subject))
+  ON finding
+     (feed, code, name, topic, generation, partition, from_offset, until_offset, md5(subject))
   NULLS NOT DISTINCT WHERE state IN ('open', 'waived');
 
 CREATE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.verdict, NEW.level, NEW.topic, NEW.generation,
-      NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
+  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
+      NEW.generation, NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
      IS DISTINCT FROM
-     (OLD.finding_id, OLD.feed, OLD.code, OLD.verdict, OLD.level, OLD.topic, OLD.generation,
-      OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
+     (OLD.finding_id, OLD.feed, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
+      OLD.generation, OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
      OR ((NEW.evidence, NEW.cause, NEW.next_step)
          IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)
          AND (OLD.state NOT IN ('open', 'waived')
@@ -1450,11 +1454,11 @@ CREATE TRIGGER waiver_request_kept BEFORE DELETE OR TRUNCATE ON waiver_request
 
 CREATE FUNCTION was_cut(log generation) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT log.ending_code = 'A10'
-      OR (log.ending_code IN ('A3', 'A4')
+      OR (log.ending_code = 'A3'
           AND EXISTS (SELECT FROM finding f
                        WHERE f.feed = log.feed AND f.topic = log.topic
                          AND f.partition = log.partition AND f.generation = log.ordinal
-                         AND f.code IN ('A3', 'A4') AND f.verdict = 'PROVEN_LOSS'))
+                         AND f.code = 'A3' AND f.verdict = 'PROVEN_LOSS'))
 $$;
 COMMENT ON FUNCTION was_cut(generation) IS
   'If a later life of the same topic id may hold the same offsets: a finding says that the log was

@@ -1,0 +1,241 @@
+"""Findings, into the ledger and out of it. Judges nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from tallystick.domain.identities import FeedName
+from tallystick.domain.rules.evidence import held_in
+from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.rule import Trait
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
+from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.errors import EvidenceChanged, LedgerRefused
+from tallystick.ledger.connection import Tables, Transaction
+from tallystick.ledger.rows import in_utc
+from tallystick.ledger.texts import evidence_json, storable
+
+
+class Findings(Tables):
+    """How findings were stated, confirmed, and ended."""
+
+    def record_findings(self, feed: FeedName, findings: Sequence[Finding]) -> None:
+        """Keep findings: one with the same key seen again is confirmed, not doubled.
+
+        Its evidence is the newest look's from then on; all else stays as it was first stated.
+        A waived one whose evidence has changed, or whose waiver has expired, is open again.
+        """
+        with self._connection.writing() as transaction:
+            record_findings(transaction, feed, findings)
+
+    def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """The feed's standing findings, open or waived, oldest first."""
+        with self._connection.reading() as transaction:
+            return _findings(transaction, feed=feed, only_standing=True)
+
+    def all_findings(self, feed: FeedName) -> Sequence[StoredFinding]:
+        """Every finding that the feed ever had, oldest first."""
+        with self._connection.reading() as transaction:
+            return _findings(transaction, feed=feed)
+
+    def finding(self, finding_id: int) -> StoredFinding | None:
+        """One finding, whatever became of it; None if there is none of this number."""
+        with self._connection.reading() as transaction:
+            return read_finding(transaction, finding_id)
+
+    def clock(self) -> datetime:
+        """The ledger's clock now, by which findings are confirmed."""
+        return in_utc(self._connection.one("clock").instant)
+
+    def close_findings(
+        self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
+    ) -> int:
+        """End findings: by number, what closed each. How many; ended ones stay as they are.
+
+        With an instant of the ledger's clock, excluded, those that were confirmed later stay, too.
+        """
+        if not closed:
+            return 0
+        return self._connection.change(
+            "close_findings",
+            feed=feed,
+            finding_ids=list(closed),
+            reasons=[storable(each) for each in closed.values()],
+            confirmed_before=confirmed_before,
+        )
+
+
+def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
+    """Enter findings. One with the same key seen again is confirmed.
+
+    With another verdict the older finding is superseded and stays readable, and so is one that was
+    foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
+    look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
+    end that the first look saw, and what is foreseen its evidence and its words. What attempts
+    may hold is confirmed like what is not foreseen.
+    """
+    # The same finding twice in one call is one finding; the later wording counts.
+    kept = [replace(each, subject=storable(each.subject)) for each in findings]
+    found = _as_first_stated(transaction, feed, list({each.key: each for each in kept}.values()))
+    if not found:
+        return
+    keys = {
+        "codes": [each.code.value for each in found],
+        "names": [each.name for each in found],
+        "verdicts": [each.verdict.value for each in found],
+        "topics": [each.topic for each in found],
+        "generations": [each.generation for each in found],
+        "partitions": [each.partition for each in found],
+        "from_offsets": [each.from_offset for each in found],
+        "until_offsets": [each.until_offset for each in found],
+        "subjects": [each.subject for each in found],
+    }
+    are_foreseen = [each.is_foreseen for each in found]
+    transaction.rows("lock_told_findings", feed=feed, **keys)
+    transaction.change("supersede_findings", feed=feed, **keys, are_foreseen=are_foreseen)
+    told = {
+        "causes": [storable(each.cause) for each in found],
+        "next_steps": [storable(each.next_step) for each in found],
+        "evidences": [evidence_json(each.evidence) for each in found],
+    }
+    confirmed = transaction.change("confirm_findings", feed=feed, **keys, **told)
+    if confirmed < len(found):
+        levels = [each.level.value for each in found]
+        transaction.change("record_findings", feed=feed, **keys, **told, levels=levels)
+    transaction.change(
+        "void_waivers",
+        feed=feed,
+        **keys,
+        digests=[
+            None
+            if each.is_foreseen and held_in(each.evidence) is None
+            else _digest(evidence_json(each.evidence))
+            for each in found
+        ],
+    )
+
+
+def _as_first_stated(
+    transaction: Transaction, feed: FeedName, found: Sequence[Finding]
+) -> list[Finding]:
+    """The findings; what stands already while its log grows has the interval that is on record."""
+    if not any(each.rule.has(Trait.GROWS) for each in found):
+        return list(found)
+    until = {
+        each.finding.key: each.finding.until_offset
+        for each in reversed(_findings(transaction, feed=feed, only_standing=True))
+        if each.finding.rule.has(Trait.GROWS)
+    }
+    return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
+
+
+def _digest(evidence: str) -> bytes:
+    return evidence_digest(json.loads(evidence))
+
+
+def read_finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
+    """One finding; None if there is none of this number."""
+    return next(iter(_findings(transaction, finding_id=finding_id)), None)
+
+
+def _findings(
+    transaction: Transaction,
+    *,
+    feed: FeedName | None = None,
+    finding_id: int | None = None,
+    only_standing: bool = False,
+) -> list[StoredFinding]:
+    rows = transaction.rows(
+        "findings", feed=feed, finding_id=finding_id, only_standing=only_standing
+    )
+    return [_stored(row) for row in rows]
+
+
+def waive(transaction: Transaction, waiver: Waiver, request: int | None = None) -> FeedName:
+    """Accept an open finding; its feed. Raises LedgerRefused for one that is not open, and
+    EvidenceChanged for one whose evidence is another by now.
+    """
+    stored = locked_finding(transaction, waiver.finding_id)
+    if stored is None or stored.state is not FindingState.OPEN:
+        state = stored.state.value if stored else "unknown"
+        raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
+    if stored.digest != waiver.digest:
+        raise EvidenceChanged(waiver.finding_id, waiver.digest, stored.digest, stored.finding.cause)
+    transaction.change(
+        "enter_waiver",
+        finding_id=waiver.finding_id,
+        digest=evidence_digest(stored.finding.evidence),
+        reason=storable(waiver.reason),
+        asked_by=storable(waiver.asked_by),
+        approved_by=storable(waiver.approved_by),
+        expires_at=waiver.expires_at,
+        request_id=request,
+    )
+    transaction.change("waive_finding", finding_id=waiver.finding_id)
+    return FeedName(stored.finding.feed)
+
+
+def locked_finding(transaction: Transaction, number: int) -> StoredFinding | None:
+    """The finding as it stands, its row held until the transaction ends; None if there is none."""
+    known = read_finding(transaction, number)
+    if known:
+        # Everybody locks in this order: generations before findings.
+        transaction.rows("lock_living_generations", feed=known.finding.feed)
+    transaction.row("lock_finding", finding_id=number)
+    return read_finding(transaction, number)
+
+
+def _stored(row: Any) -> StoredFinding:
+    return StoredFinding(
+        finding_id=row.finding_id,
+        finding=_finding(row),
+        first_seen_at=in_utc(row.first_seen_at),
+        last_confirmed_at=in_utc(row.last_confirmed_at),
+        state=FindingState(row.state),
+        closed_at=in_utc(row.closed_at) if row.closed_at else None,
+        closed_by=row.closed_by,
+        waiver=_waiver(row),
+        has_waiver_expired=bool(row.has_expired),
+    )
+
+
+def _finding(row: Any) -> Finding:
+    try:
+        return Finding(
+            rule=RULE_OF[FindingCode(row.code)],
+            verdict=Verdict(row.verdict),
+            level=Level(row.level),
+            feed=row.feed,
+            topic=row.topic,
+            generation=row.generation,
+            partition=row.partition,
+            from_offset=row.from_offset,
+            until_offset=row.until_offset,
+            cause=row.cause,
+            next_step=row.next_step,
+            evidence=row.evidence,
+            subject=row.subject,
+            name=row.name,
+        )
+    except ValueError as error:
+        reason = f"finding {row.finding_id} is none that this version can make: {error}"
+        raise LedgerRefused("findings", reason) from error
+
+
+def _waiver(row: Any) -> Waiver | None:
+    if row.expires_at is None:
+        return None
+    return Waiver(
+        finding_id=row.finding_id,
+        reason=row.reason,
+        asked_by=row.asked_by,
+        approved_by=row.approved_by,
+        expires_at=in_utc(row.expires_at),
+        digest=shortened(row.evidence_sha256),
+    )

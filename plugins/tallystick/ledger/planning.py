@@ -1,0 +1,225 @@
+"""The one transaction of a plan: what is known, what has changed, what is claimed.
+
+Everybody locks in the same order, so nobody waits in a circle: the feed, then batches, then
+generations, each by id. Batches adopted at the end are taken only where nobody holds their row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tallystick.domain.batches.batch import BatchPlan
+from tallystick.domain.deciding.plan import FrozenPlan
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
+from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.planning.feed_edits import ONLY_TOPIC
+from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
+from tallystick.domain.window import Window
+from tallystick.errors import ConfigurationError, RetirementRefused
+from tallystick.ledger.change_rows import LookBegun, apply_changes, begun_look, record_snapshot, see
+from tallystick.ledger.connection import Tables, Transaction
+from tallystick.ledger.findings import record_findings
+from tallystick.ledger.plan_rows import frozen_plan, made_plan
+from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
+from tallystick.ledger.texts import storable
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """With what a feed has ended."""
+
+    commits: int
+    digest: bytes | None
+    """Of the last link of its chain; None without a commit."""
+
+
+class PlanningSession:
+    """The one transaction of a plan; the feed's planning lock is held until it ends."""
+
+    def __init__(self, transaction: Transaction, feed: FeedName, begun: LookBegun) -> None:
+        self._transaction = transaction
+        self._feed = feed
+        self._begun = begun
+        self._snapshot_id: int | None = None
+
+    @classmethod
+    def entered(cls, transaction: Transaction, feed: FeedName, topic: str) -> PlanningSession:
+        """A session that holds the feed's planning lock.
+
+        Raises ConfigurationError when the feed has been landing another topic: their offsets would
+        be taken for one another's.
+        """
+        transaction.feed = feed
+        transaction.change("enter_feed", feed=feed, topic=topic)
+        known = transaction.one("lock_feed", feed=feed).topic
+        if known != topic:
+            accepted = ONLY_TOPIC.format(known)
+            raise ConfigurationError("source.topic", topic, accepted, where=f"feed {feed}")
+        return cls(transaction, feed, begun_look(transaction))
+
+    def newest_plan(self, window: Window | None) -> FrozenPlan | None:
+        """The newest plan of this window, as its batches stand; None before it.
+
+        A run without a window never has one: it plans anew, after adopting what was left.
+        """
+        return _newest_plan(self._transaction, self._feed, window)
+
+    def first_planned_at(self, owner: Owner) -> datetime | None:
+        """When this owner first froze a plan of the feed; None if it never did.
+
+        All tries of a run are one owner: what an earlier one found, and died, is this run's news.
+        """
+        found = self._transaction.one("first_plan", feed=self._feed, owner=owner).planned_at
+        return in_utc(found) if found else None
+
+    def accounts(self) -> Accounts:
+        """Generations and unfinished batches of the feed, as of this transaction."""
+        return _accounts(self._transaction, self._feed)
+
+    def record_look(
+        self, snapshot: BrokerSnapshot, witnessed: Collection[int], doubt: str | None = None
+    ) -> int:
+        """Keep a look without changes; its number.
+
+        It is the witness of these partitions from here on: it has asked the one before, which held.
+        `doubt` says why nothing is proven to be complete up to it.
+        """
+        number = record_snapshot(self._transaction, self._feed, snapshot, self._begun, doubt)
+        see(self._transaction, self._feed, snapshot, witnessed)
+        return number
+
+    def apply(
+        self, changes: LogChanges, snapshot: BrokerSnapshot | None
+    ) -> Mapping[int, GenerationId] | None:
+        """Cut, lose, set due again, end and open generations, then record the snapshot.
+
+        Returns the ids of opened generations by partition. None, and nothing is changed, where a
+        claim that it cuts was committed in the meantime.
+
+        Without a snapshot no broker was asked, or its look is recorded on its own.
+        A batch that loses its last range is abandoned. Batches of a closed generation are abandoned
+        whatever their lease says.
+        """
+        opened = apply_changes(self._transaction, self._feed, changes, snapshot)
+        if snapshot and opened is not None:
+            self._snapshot_id = record_snapshot(
+                self._transaction, self._feed, snapshot, self._begun
+            )
+        return opened
+
+    def record_findings(self, findings: Sequence[Finding]) -> None:
+        """Keep findings with this very transaction, as `Ledger.record_findings` does."""
+        record_findings(self._transaction, self._feed, findings)
+
+    def freeze(
+        self,
+        window: Window | None,
+        batches: Sequence[BatchPlan],
+        adopted: Sequence[BatchId],
+        *,
+        owner: Owner,
+        lease: timedelta,
+    ) -> FrozenPlan:
+        """Claim the ranges and take over the adopted batches; raises ClaimConflict.
+
+        Each batch has a window of its own, which ends no later than the run's `window`. New and
+        adopted batches carry a lease for this owner, so no other run adopts them at once. A batch
+        that has found a living owner in the meantime is not adopted.
+        """
+        plan = self._transaction.one(
+            "make_plan",
+            feed=self._feed,
+            window_from=window.from_instant if window else None,
+            window_until=window.until_instant if window else None,
+            owner=owner,
+            snapshot_id=self._snapshot_id,
+            planned_at=self._begun.begun_at,
+        )
+        return made_plan(
+            self._transaction,
+            self._feed,
+            plan.plan_id,
+            self._begun.begun_at,
+            window,
+            batches,
+            adopted,
+            owner=owner,
+            lease=lease,
+        )
+
+
+class Planning(Tables):
+    """What plans read and write."""
+
+    @contextmanager
+    def planning(self, feed: FeedName, topic: str) -> Iterator[PlanningSession]:
+        """One plan's transaction: committed when the block ends well, undone when it raises."""
+        with self._connection.writing() as transaction:
+            yield PlanningSession.entered(transaction, feed, topic)
+
+    def accounts(self, feed: FeedName) -> Accounts:
+        """The same as in planning, without the lock: for a dry run and for reconcile."""
+        with self._connection.reading() as transaction:
+            return _accounts(transaction, feed)
+
+    def newest_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
+        """The same as in planning, without the lock: for a dry run."""
+        with self._connection.reading() as transaction:
+            return _newest_plan(transaction, feed, window)
+
+    def retire(self, feed: FeedName, *, reason: str, by: str) -> Retirement:
+        """End a feed: nobody plans it again. What is on record of it stays.
+
+        Raises RetirementRefused while a batch is not over, or a finding is open, or when it has
+        ended before.
+        """
+        verdicts = [each.value for each in FAILING_VERDICTS]
+        with self._connection.writing() as transaction:
+            transaction.rows("lock_feed", feed=feed)
+            if ended := transaction.one("on_record", feed=feed, topic="").retired:
+                raise RetirementRefused(feed, f"it was retired by {ended}")
+            left = transaction.one("left_of_feed", feed=feed, verdicts=verdicts)
+            if left.batches or left.findings:
+                told = (
+                    f"{left.batches} of its batches are not over, {left.findings} findings are open"
+                )
+                raise RetirementRefused(feed, told)
+            row = transaction.one(
+                "retire_feed", feed=feed, reason=storable(reason), by=storable(by)
+            )
+        return Retirement(row.commits, row.digest)
+
+
+def _accounts(transaction: Transaction, feed: FeedName) -> Accounts:
+    """Generations and unfinished batches of the feed, as this transaction sees them."""
+    # First: a claim that is released between the two would else count as accounted for.
+    unfinished = transaction.rows("unfinished_batches", feed=feed)
+    found = transaction.rows("newest_generations", feed=feed)
+    return Accounts(
+        generations={row.partition: generation_account(row) for row in found},
+        unfinished=batch_statuses(transaction, unfinished),
+        retired_topic_ids=frozenset(
+            row.topic_id for row in transaction.rows("retired_topic_ids", feed=feed)
+        ),
+    )
+
+
+def _newest_plan(
+    transaction: Transaction, feed: FeedName, window: Window | None
+) -> FrozenPlan | None:
+    """The newest plan of this window, as its batches stand in this transaction; None before it."""
+    if window is None:
+        return None
+    newest = transaction.row(
+        "newest_plan",
+        feed=feed,
+        window_from=window.from_instant,
+        window_until=window.until_instant,
+    )
+    if newest is None:
+        return None
+    return frozen_plan(transaction, newest.plan_id, in_utc(newest.planned_at))

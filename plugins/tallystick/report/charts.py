@@ -1,0 +1,425 @@
+"""The drawings of a report as plain numbers and words; `charts.html` makes SVG of them.
+
+A drawing has shapes on a plane, labels beside it, and what each column says. A plane has whole
+coordinates and is stretched to the width that there is; labels are not, so that they can be read on
+a phone. Colours are names of the style: they follow the theme without a script.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Final, TypeVar
+
+from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.report.coverage_map import CoverageBlock, CoverageMap
+from tallystick.domain.report.document import AgePart, BandPart, ColumnPart
+from tallystick.domain.verdicts import Verdict
+from tallystick.report.wording import grouped
+
+T = TypeVar("T")
+
+TALL: Final = 1000
+"""The height of a plane on which values are drawn; a value's own height is a share of it."""
+_MOST_LABELS: Final = 4
+_SHORT_SPAN: Final = timedelta(days=4)
+_SIZES: Final = ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"))
+_VERDICTS: Final = tuple(Verdict)
+_MOST_ROW_LABELS: Final = 8
+_WIDE: Final = 1000
+_BAR: Final = 0.86
+"""Of a column's width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One path in one colour: an area, or a line."""
+
+    colour: str
+    path: str
+    is_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A word beside the plane."""
+
+    text: str
+    place: float
+    """In percent, from the left or from the top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One drawing."""
+
+    wide: int
+    tall: int
+    shapes: tuple[Shape, ...]
+    values: tuple[Label, ...]
+    """On the left, from the top."""
+    times: tuple[Label, ...]
+    """Below, from the left."""
+    told: tuple[str, ...]
+    """Of each column, or look, of the same width."""
+    legend: tuple[tuple[str, str], ...]
+    """Colour and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from `low` to `high`, with a label at each of them that is a multiple of `step`."""
+
+    low: int
+    high: int
+    step: int
+
+    def height(self, value: int) -> int:
+        """How far below the plane's upper edge the value lies."""
+        return round(TALL * (self.high - value) / (self.high - self.low))
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The lowest one first."""
+        values = range(self.low, self.high + 1, self.step)
+        return tuple(Label(short(each), 100 * self.height(each) / TALL) for each in values)
+
+
+def scale_of(values: Iterable[int | None], *, from_zero: bool) -> Scale:
+    """A scale with round labels that holds all values.
+
+    >>> scale_of([3, 42], from_zero=True)
+    Scale(low=0, high=60, step=20)
+    >>> scale_of([], from_zero=False)
+    Scale(low=0, high=1, step=1)
+    """
+    known = [each for each in values if each is not None]
+    low = 0 if from_zero else min(known, default=0)
+    high = max(known, default=0)
+    step = _round_step(-(-(high - low) // _MOST_LABELS))
+    low = low // step * step
+    return Scale(low, max(-(-high // step) * step, low + step), step)
+
+
+def _round_step(least: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20 ... that is no less."""
+    size = 10 ** (len(str(max(1, least))) - 1)
+    return next(each * size for each in (1, 2, 5, 10) if each * size >= least)
+
+
+def short(value: float) -> str:
+    """The number in few letters.
+
+    >>> short(1_500_000), short(20), short(0)
+    ('1.5 M', '20', '0')
+    """
+    size, name = next(((size, name) for size, name in _SIZES if abs(value) >= size), (1, ""))
+    return f"{value / size:.6g}{name}"
+
+
+def time_labels(instants: Sequence[datetime]) -> tuple[Label, ...]:
+    """Some of the instants, which stand at equal distances from the left edge to the right one."""
+    last = len(instants) - 1
+    if last < 1:
+        return tuple(Label(_instant(each, timedelta(0)), 50.0) for each in instants)
+    chosen = sorted({round(last * each / _MOST_LABELS) for each in range(_MOST_LABELS + 1)})
+    span = instants[-1] - instants[0]
+    return tuple(Label(_instant(instants[each], span), 100 * each / last) for each in chosen)
+
+
+def _instant(instant: datetime, span: timedelta) -> str:
+    form = "%m-%d %H:%M" if span < _SHORT_SPAN else "%Y-%m-%d"
+    return instant.astimezone(UTC).strftime(form)
+
+
+def minute_text(instant: datetime) -> str:
+    """The instant to the minute, in UTC."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def box(x: float, y: float, wide: float, tall: float) -> str:
+    """A part of a path: a rectangle; empty without a height."""
+    return f"M{x:g} {y:g}h{wide:g}v{tall:g}h{-wide:g}z" if tall > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlot(Plot):
+    """The map; its cells are told from `rows`, `columns` and `cells`, for they are many."""
+
+    verdicts: str
+    """All verdicts, parted by |, in the order of their places."""
+    columns: str
+    """Their edges, parted by |: one more than columns."""
+    rows: str
+    """Their partitions, parted by |."""
+    cells: str
+    """By row, parted by |: `verdict:count*columns`, parted by commas; the verdict's place."""
+    is_low: bool
+    """True for a few partitions, which need no tall drawing."""
+
+
+def coverage_plot(found: CoverageMap) -> MapPlot:
+    """The map; without any column or row an empty drawing."""
+    columns, blocks = max(0, len(found.edges) - 1), found.blocks
+    paths: defaultdict[Verdict, list[str]] = defaultdict(list)
+    for row, block in enumerate(blocks):
+        at = 0
+        for verdict, run in groupby(block.verdicts):
+            length = len(list(run))
+            paths[verdict].append(box(at, row, length, 1))
+            at += length
+    shown = [each for each in _VERDICTS if each in paths]
+    return MapPlot(
+        wide=max(1, columns),
+        tall=max(1, len(blocks)),
+        shapes=tuple(Shape(each.value, "".join(paths[each])) for each in shown),
+        values=_row_labels(blocks),
+        times=time_labels(found.edges),
+        told=(),
+        legend=tuple((each.value, each.value) for each in shown),
+        verdicts="|".join(each.value for each in _VERDICTS),
+        columns="|".join(map(minute_text, found.edges)),
+        rows="|".join(map(_partitions, blocks)),
+        cells="|".join(map(_cells, blocks)),
+        is_low=len(blocks) <= _MOST_ROW_LABELS,
+    )
+
+
+def _row_labels(blocks: tuple[CoverageBlock, ...]) -> tuple[Label, ...]:
+    """Each at the middle of its row."""
+    stride = -(-len(blocks) // _MOST_ROW_LABELS) or 1
+    return tuple(
+        Label(_partitions(blocks[row]), 100 * (row + 0.5) / len(blocks))
+        for row in range(0, len(blocks), stride)
+    )
+
+
+def _partitions(block: CoverageBlock) -> str:
+    first, last = block.first_partition, block.last_partition
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _cells(block: CoverageBlock) -> str:
+    told = groupby(zip(block.verdicts, block.counts, strict=True))
+    return ",".join(
+        f"{_VERDICTS.index(verdict)}:{count}*{len(list(run))}" for (verdict, count), run in told
+    )
+
+
+def band_plot(band: Sequence[BandPart]) -> Plot:
+    """Log start, frontier, last stable offset and high watermark, look by look."""
+    start = [each.log_start if each.is_whole else None for each in band]
+    until = [each.high_watermark if each.is_whole else None for each in band]
+    stable = [each.last_stable if each.is_whole else None for each in band]
+    frontier = [each.frontier for each in band]
+    scale = scale_of([*start, *until, *stable, *frontier], from_zero=False)
+    lines = (
+        ("log-start", "log start", start),
+        ("last-stable", "last stable", stable),
+        ("frontier", "frontier", frontier),
+        ("high-watermark", "high watermark", until),
+    )
+    return Plot(
+        wide=_WIDE,
+        tall=TALL,
+        shapes=(
+            Shape("kept", _between(start, frontier, scale)),
+            Shape("lag", _between(frontier, until, scale)),
+            *(Shape(colour, _line(each, scale), is_line=True) for colour, _, each in lines),
+        ),
+        values=scale.labels,
+        times=time_labels([each.looked_at for each in band]),
+        told=tuple(_told_look(each) for each in band),
+        legend=tuple((colour, name) for colour, name, _ in lines),
+    )
+
+
+def windows_plot(edges: Sequence[datetime], columns: Sequence[ColumnPart]) -> Plot:
+    """Landed offsets as bars, produced ones as a line."""
+    landed = [each.landed_offsets for each in columns]
+    produced = [each.produced for each in columns]
+    scale = scale_of([*landed, *produced], from_zero=True)
+    return Plot(
+        wide=max(1, len(columns)),
+        tall=TALL,
+        shapes=(
+            Shape("landed", _bars([(0, each) for each in landed], scale)),
+            Shape("produced", _steps(produced, scale), is_line=True),
+        ),
+        values=scale.labels,
+        times=time_labels(edges),
+        told=tuple(
+            f"{_when(edges, place)}: produced"
+            f" {'unknown' if each.produced is None else grouped(each.produced)},"
+            f" landed {grouped(each.landed_offsets)} in {grouped(each.batches)} batches,"
+            f" {grouped(each.landed_rows)} rows"
+            for place, each in enumerate(columns)
+        ),
+        legend=(("landed", "landed"), ("produced", "produced")),
+    )
+
+
+def holes_plot(edges: Sequence[datetime], columns: Sequence[ColumnPart]) -> Plot:
+    """Holes by class, one on top of the other."""
+    kinds = [kind.value for kind in HoleClass]
+    heights = [sum(each.holes.get(kind, 0) for kind in kinds) for each in columns]
+    scale = scale_of(heights, from_zero=True)
+    shapes, base = [], [0] * len(columns)
+    for kind in kinds:
+        top = [low + each.holes.get(kind, 0) for low, each in zip(base, columns, strict=True)]
+        shapes.append(Shape(kind, _bars(zip(base, top, strict=True), scale)))
+        base = top
+    return Plot(
+        wide=max(1, len(columns)),
+        tall=TALL,
+        shapes=tuple(shapes),
+        values=scale.labels,
+        times=time_labels(edges),
+        told=tuple(
+            f"{_when(edges, place)}: "
+            + ", ".join(f"{grouped(each.holes.get(kind, 0))} {kind}" for kind in kinds)
+            for place, each in enumerate(columns)
+        ),
+        legend=tuple((kind, kind) for kind in kinds),
+    )
+
+
+def _when(edges: Sequence[datetime], place: int) -> str:
+    return f"{minute_text(edges[place])} to {minute_text(edges[place + 1])}"
+
+
+def _told_look(each: BandPart) -> str:
+    known = (
+        f"log start {grouped(each.log_start)}, last stable {grouped(each.last_stable)},"
+        f" high watermark {grouped(each.high_watermark)}"
+        if each.is_whole
+        else "a partition could not be asked"
+    )
+    frontier = "another log" if each.frontier is None else f"frontier {grouped(each.frontier)}"
+    return f"{minute_text(each.looked_at)}: {frontier}, {known}"
+
+
+def _bars(spans: Iterable[tuple[int, int]], scale: Scale) -> str:
+    found = []
+    for place, (low, high) in enumerate(spans):
+        top = scale.height(high)
+        found.append(box(place + (1 - _BAR) / 2, top, _BAR, scale.height(low) - top))
+    return "".join(found)
+
+
+def _steps(values: Sequence[int | None], scale: Scale) -> str:
+    """A level for each column, joined where neighbours are known."""
+    found, before = [], False
+    for place, value in enumerate(values):
+        if value is not None:
+            height = scale.height(value)
+            found.append(f"V{height}" if before else f"M{place} {height}")
+            found.append(f"H{place + 1}")
+        before = value is not None
+    return "".join(found)
+
+
+def _line(values: Sequence[int | None], scale: Scale) -> str:
+    """Straight from look to look, broken where one does not say."""
+    return "".join(
+        f"M{_points(run, scale)}" + ("" if len(run) > 1 else "h0") for run in _known(values)
+    )
+
+
+def _between(lower: Sequence[int | None], upper: Sequence[int | None], scale: Scale) -> str:
+    """The area between two lines, where both are known."""
+    pairs = [
+        None if low is None or high is None else (low, high)
+        for low, high in zip(lower, upper, strict=True)
+    ]
+    found = []
+    for run in _known(pairs):
+        there = _points([(x, high) for x, (_, high) in run], scale)
+        back = _points([(x, low) for x, (low, _) in reversed(run)], scale)
+        found.append(f"M{there}L{back}z")
+    return "".join(found)
+
+
+def _points(points: Iterable[tuple[float, int]], scale: Scale) -> str:
+    return "L".join(f"{x:g} {scale.height(value)}" for x, value in points)
+
+
+def _known(values: Sequence[T | None]) -> Iterator[list[tuple[float, T]]]:
+    """Runs of neighbours that are known, each with its place from left to right."""
+    width = _WIDE / max(1, len(values) - 1)
+    run: list[tuple[float, T]] = []
+    for place, value in enumerate(values):
+        if value is not None:
+            run.append((round(place * width, 1), value))
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+@dataclass(frozen=True, slots=True)
+class AgeRow:
+    """Batches by level whose last look is so long ago."""
+
+    name: str
+    batches: tuple[int, ...]
+    """Of each level, in the order of `Drawn.levels`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The drawings."""
+
+    taken_at: datetime
+    coverage: MapPlot
+    band: Plot
+    windows: Plot
+    holes: Plot
+    levels: tuple[str, ...]
+    ages: tuple[AgeRow, ...]
+    """The youngest first; those that were never looked at last."""
+    most_batches: int
+    """The largest number in `ages`."""
+
+
+def drawn(
+    taken_at: datetime,
+    coverage: CoverageMap,
+    columns: Sequence[ColumnPart],
+    band: Sequence[BandPart],
+    ages: Sequence[AgePart],
+) -> Drawn:
+    """These parts of a report, drawn."""
+    levels = tuple(dict.fromkeys(each.level for each in ages))
+    counts = {(each.from_seconds, each.level): each.batches for each in ages}
+    names = {each.from_seconds: _age(each) for each in ages}
+    youngest_first = sorted(names, key=lambda each: float("inf") if each is None else each)
+    return Drawn(
+        taken_at=taken_at,
+        coverage=coverage_plot(coverage),
+        band=band_plot(band),
+        windows=windows_plot(coverage.edges, columns),
+        holes=holes_plot(coverage.edges, columns),
+        levels=levels,
+        ages=tuple(
+            AgeRow(names[age], tuple(counts.get((age, level), 0) for level in levels))
+            for age in youngest_first
+        ),
+        most_batches=max(counts.values(), default=0),
+    )
+
+
+def _age(part: AgePart) -> str:
+    if part.from_seconds is None:
+        return "never"
+    if part.until_seconds is None:
+        return f"over {_long(part.from_seconds)}"
+    return f"under {_long(part.until_seconds)}"
+
+
+def _long(seconds: int) -> str:
+    return f"{seconds // 86_400} d" if seconds >= 86_400 else f"{seconds // 3_600} h"
