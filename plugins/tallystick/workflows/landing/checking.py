@@ -81,7 +81,6 @@ def check(
     """
     with at(services, "check"):
         begun_at = services.ledger.clock()
-        there = staged(services)
         look = look_at_log(services)
         accounts, seen = look.accounts, look.seen
         recorded = services.ledger.findings(services.feed_name)
@@ -89,7 +88,9 @@ def check(
         logs = services.ledger.ended_logs(services.feed_name)
         stopped = [each for each in logs if each[0].state is GenerationState.STOPPED]
         around = outlook(services, known, seen.snapshot)
-        to_come = foreseen_by_look(services, accounts, seen, there)
+        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
+        # Listed after the look: what is gone by then was settled, and the next look tells of it.
+        to_come = foreseen_by_look(services, accounts, seen, staged(services)) if waiting else ()
         known_keys = {each.key for each in told}
         standing = (
             # What a plan has told of files that hold a loss up: each run fails until it is settled.
@@ -107,7 +108,6 @@ def check(
             storage=False,
             not_told=around.not_told,
         )
-        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
         # What a look foresaw, and the run's plan has recorded otherwise.
         ended = ended_findings(waiting, to_come, heard, known)
         services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)

@@ -21,6 +21,7 @@ from tallystick.errors import (
     StorageError,
 )
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
     attempts_in,
     batch_quarantined_at,
@@ -41,8 +42,15 @@ class AskedAttempts:
     """True for a run that settles: it ends an application that should have ended by itself."""
     notes: dict[str, HeldFiles] = field(default_factory=dict)
     """By path."""
+    _roots: tuple[str, ...] = ()
     _ended: dict[AttemptId, bool] = field(default_factory=dict)
     """The attempts whose applications were to be ended, and whether anybody has answered."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Below which the feed's attempts may lie."""
+        self._roots = self._roots or feed_roots(self.services)
+        return self._roots
 
     @contextmanager
     def noting(self, staging: StagingPath) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,6 +17,7 @@ from tallystick.domain.batches.paths import (
     given_up_at,
     quarantine_of_attempts,
 )
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.errors import FileMissing, StorageError
 from tallystick.ports.file_store import StoredEntry
@@ -148,6 +149,7 @@ def unproven_in(
 
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
     it was quarantined because nobody could, and no place where files are only kept stops a look.
+    Quarantine only grows: what has nothing at risk that is not on record as lost is passed over.
     """
     unproven = quarantine_of_attempts(root, services.feed_name)
     try:
@@ -155,8 +157,11 @@ def unproven_in(
     except StorageError:
         yield unproven, None, None
         return
+    over = _batches_told(services, [BatchId(each.removeprefix(_BATCH)) for each in batches])
     for batch in batches:
         batch_id = BatchId(batch.removeprefix(_BATCH))
+        if batch_id in over:
+            continue
         try:
             attempts = _directories(services, f"{unproven}/{batch}")
         except StorageError:
@@ -168,6 +173,19 @@ def unproven_in(
             with suppress(StorageError):
                 landing = _plan_at(services, f"{place}/{PLAN_NAME}")
             yield place, batch_id, landing
+
+
+def _batches_told(services: Services, batch_ids: Sequence[BatchId]) -> set[BatchId]:
+    """Those that are over, and of which all that no commit holds is on record as lost."""
+    if not batch_ids:
+        return set()
+    over = services.ledger.batches_over(services.feed_name, batch_ids)
+    at_risk = services.ledger.offsets_at_risk(over) if over else {}
+    return {
+        batch_id
+        for batch_id in over
+        if all(each.state is RangeState.LOST for each in at_risk.get(batch_id, ()))
+    }
 
 
 def _directories(services: Services, path: str) -> list[str]:

@@ -6,7 +6,7 @@ only copy. A batch that was taken apart, or given up, is found by the offsets th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,6 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.errors import AttemptNotAsked, BatchUnknown
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.asking_attempts import AskedAttempts, unfinished
-from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
     holds_rows,
@@ -54,9 +53,7 @@ def staged(services: Services) -> Staged:
     are: others may be another ledger's, whose application is still at it. What was given up is only
     named: the whole of it where quarantine can't be listed.
     """
-    accounts = services.ledger.accounts(services.feed_name)
-    tokens = {each.plan.batch_id: each.newest_token for each in accounts.unfinished}
-    asked = AskedAttempts(services)
+    tokens, asked = services.ledger.newest_tokens(services.feed_name), AskedAttempts(services)
     held: list[HeldFiles] = []
     named: list[KeptFiles] = []
     for each in staged_files(services, asked):
@@ -70,7 +67,8 @@ def staged(services: Services) -> Staged:
                 reason = unfinished(services, each.staging).sentence()
             files = each.files_at(quarantined_at(services, each.staging))
             held.append(HeldFiles(path, batch_id, reason, files, can_be_asked=is_whole))
-    return Staged((*held, *asked.notes.values()), (*named, *_in_quarantine(services)), tokens)
+    quarantined = _in_quarantine(services, asked.roots)
+    return Staged((*held, *asked.notes.values()), (*named, *quarantined), tokens)
 
 
 def kept_by_others(
@@ -91,7 +89,7 @@ def kept_by_others(
 
 def staged_files(services: Services, asked: AskedAttempts) -> Iterator[StagedFiles]:
     """The feed's attempts in staging whose files no commit holds; what can't be asked is noted."""
-    for root in feed_roots(services):
+    for root in asked.roots:
         batches: list[BatchId] = []
         with asked.noting_all(root):
             batches = batches_in_staging(services, root)
@@ -130,8 +128,8 @@ def _of_attempt(
     return StagedFiles(staging, status, landing.ranges if landing else None)
 
 
-def _in_quarantine(services: Services) -> Iterator[KeptFiles]:
-    for root in feed_roots(services):
+def _in_quarantine(services: Services, roots: Iterable[str]) -> Iterator[KeptFiles]:
+    for root in roots:
         for place, batch_id, landing in unproven_in(services, root):
             try:
                 topic_id = services.ledger.batch(batch_id).plan.topic_id if batch_id else None
