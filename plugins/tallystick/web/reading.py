@@ -11,7 +11,6 @@ from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.evidence import held_in
-from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
@@ -220,16 +219,12 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     return FindingAnswer(
         **vars(explained(found, standing)),
         repair_ids=sorted([number, *others[: MOST_NAMED - 1]]),
-        has_repair=_has_repair(found.finding),
+        has_repair=(
+            found.finding.rule.mending is not Mending.NOTHING
+            or held_in(found.finding.evidence) is not None
+        ),
         waiver_request=_request_part(ledger.waiver_request(number), found, reader),
     )
-
-
-def _has_repair(found: Finding) -> bool:
-    """True where a repair that names the finding may do something about it."""
-    if found.rule.mending is Mending.GIVE_UP_FILES:
-        return held_in(found.evidence) is not None
-    return found.rule.mending is not Mending.NOTHING
 
 
 def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:

@@ -226,26 +226,23 @@ class _Collected:
             "seen_at": snapshot.taken_at.isoformat(),
         }
         until = account.readable_before
-        self._tell_held(account, until, FindingCode.TOPIC_RECREATED, evidence)
-        if self._is_held(account):
+        is_told = self._tell_held(account, until, FindingCode.TOPIC_RECREATED, evidence)
+        if is_told or self._is_worked_on(account):
             self.waiting.append(ended)
             return
         self.closed.append(ended)
         claims = self._claims[account.generation_id]
         self._lose(account, until, FindingCode.TOPIC_RECREATED, evidence, claims)
 
-    def _is_held(self, account: GenerationAccount) -> bool:
-        """True where attempts may hold some of it that is not landed."""
-        unread = offset_range(account.partition, account.frontier, account.readable_before)
+    def _is_worked_on(self, account: GenerationAccount) -> bool:
+        """True while a living attempt, or one of a repair, may hold some of it."""
         is_living = any(each.is_living for each in self._claims[account.generation_id])
-        is_repaired = any(
+        return is_living or any(
             planned.generation_id == account.generation_id
             for repair in self._repairs
             if self._staged.may_hold(repair)
             for planned in repair.plan.ranges
         )
-        is_held = bool(unread and self._staged.held_of(account, unread))
-        return is_living or is_repaired or is_held
 
     def _stop(
         self, account: GenerationAccount, reason: str, *, is_overwritten: bool = False
@@ -298,8 +295,8 @@ class _Collected:
         until_offset: int,
         code: FindingCode,
         evidence: Mapping[str, object],
-    ) -> None:
-        """What would be lost below `until_offset`, if no dead attempt held any of it.
+    ) -> bool:
+        """Tell what would be lost below `until_offset`, if no dead attempt held it; True for any.
 
         Not what a living one holds: it may commit.
         """
@@ -313,6 +310,7 @@ class _Collected:
         for each in perhaps:
             reasons = {one.path: one.reason for one in self._staged.holders(account, each)}
             self.held.append(LostRange(account.generation_id, each, code, evidence, reasons))
+        return bool(perhaps)
 
 
 @dataclass(frozen=True, slots=True)

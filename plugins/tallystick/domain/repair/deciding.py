@@ -35,6 +35,7 @@ from tallystick.domain.repair.quarantining import (
     quarantine_stray,
 )
 from tallystick.domain.repair.reading_again import ReadAgain, read_again
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
 
 Step = (
@@ -92,6 +93,9 @@ def plan_repair(
 def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
     """The steps about one finding; or why it is left alone."""
     found = numbered.finding
+    if held := held_in(found.evidence):
+        yield from give_up_files(numbered, held, facts)
+        return
     match found.rule.mending:
         case Mending.LAND_AGAIN:
             yield from harmed_files(numbered, facts)
@@ -107,8 +111,6 @@ def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
             yield read_again(numbered, facts)
         case Mending.NEW_GENERATION:
             yield new_generation(numbered, facts)
-        case Mending.GIVE_UP_FILES:
-            yield from give_up_files(numbered, facts)
         case Mending.NOTHING | Mending.LAND_AGAIN_IF_NAMED:
             yield NotMended(numbered.finding_id, found.rule.why_not_mended or found.next_step)
         case _ as never:

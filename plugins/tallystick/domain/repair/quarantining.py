@@ -19,7 +19,6 @@ from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of, given
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.rules.a9_stray_file import OTHER_FEED
 from tallystick.domain.rules.a10_ledger_behind import BARE
-from tallystick.domain.rules.evidence import held_in
 
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
@@ -82,20 +81,15 @@ def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine
 
 
 def give_up_files(
-    numbered: NumberedFinding, facts: RepairFacts
+    numbered: NumberedFinding, held: Iterable[str], facts: RepairFacts
 ) -> Iterator[Quarantine | NotMended]:
-    """The directories of attempts that hold up the loss of a finding A1, A2 or A5."""
+    """The directories of attempts that hold up the loss of a finding."""
     number, found = numbered.finding_id, numbered.finding
-    held = held_in(found.evidence)
-    if not held:
-        yield NotMended(number, found.rule.why_not_mended or found.next_step)
-        return
-    for path in held:
-        place = given_up_at(path, found.feed)
-        if place is None or not facts.is_operators_word:
-            yield NotMended(number, found.next_step)
-        else:
-            yield Quarantine(path, place, number)
+    places = {path: given_up_at(path, found.feed) for path in held}
+    if None in places.values() or not facts.is_operators_word:
+        yield NotMended(number, found.next_step)
+    else:
+        yield from (Quarantine(path, str(place), number) for path, place in places.items())
 
 
 def ending_with_strays(

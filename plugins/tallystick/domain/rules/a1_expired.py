@@ -14,7 +14,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 A1: Final = Rule(
@@ -28,7 +28,6 @@ A1: Final = Rule(
     ),
     remedy="recorded as lost; land more often, or lengthen the retention; two people may waive it",
     one_cause=same_topic("what retention took"),
-    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
 )

@@ -14,7 +14,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import same_topic
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.losses import NOT_MENDED, lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 A2: Final = Rule(
@@ -26,7 +26,6 @@ A2: Final = Rule(
     not_when="the log begins with a whole batch: retention looks the same, so A1 is said",
     remedy="recorded as lost; find out who deleted them; two people may waive it",
     one_cause=same_topic("deleted records"),
-    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=NOT_MENDED,
 )

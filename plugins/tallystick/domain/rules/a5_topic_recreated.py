@@ -19,7 +19,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.losses import ACCEPT, lost_unread
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 
@@ -37,7 +37,6 @@ A5: Final = Rule(
     not_when="earliest offset 0: a young topic begins there too",
     remedy="a new generation in a directory of its own",
     one_cause=_its_end,
-    mending=Mending.GIVE_UP_FILES,
     traits={Trait.RESTS_ON_FRONTIER, Trait.OF_RUNS},
     why_not_mended=(
         "the old log is gone, with what nobody had read; two people may accept it"

@@ -82,9 +82,6 @@ class Mending(Enum):
     """The next run takes the batch up; a manifest that is gone is written anew."""
     READ_AGAIN = auto()
     """The offset is asked for again, on an operator's word only."""
-    GIVE_UP_FILES = auto()
-    """Where files of attempts hold up the loss that it tells, they are given up, on an operator's
-    word only."""
     NEW_GENERATION = auto()
     """A new generation is opened, on an operator's word only."""
     NOTHING = auto()
