@@ -34,7 +34,8 @@ def take_over(services: Services, plan: BatchPlan, old: AttemptId, owner: Owner)
         attempt = _begun(services, plan, AttemptId(services.new_id()), owner)
     if attempt:
         place = StagingPath.of(plan, attempt.attempt_id)
-        services.store.rename_exclusive(str(StagingPath.of(plan, old)), str(place))
+        with failing(services, attempt):
+            services.store.rename_exclusive(str(StagingPath.of(plan, old)), str(place))
     return attempt
 
 

@@ -27,7 +27,7 @@ from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
-from tallystick.workflows.settling.settle import settle_attempts
+from tallystick.workflows.settling.settle import settle_if_heard
 
 log = logging.getLogger(__name__)
 
@@ -95,10 +95,10 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
 def settle_and_plan(services: Services, window: Window | None, owner: Owner) -> PlanReport:
     """Settle what attempts hold of what the log has lost, then plan by what is left of it.
 
-    Raises what `settle_attempts` and `plan_feed` raise.
+    Raises what `settle_if_heard` and `plan_feed` raise.
     """
-    committed = settle_attempts(services, owner)
-    return replace(plan_feed(services, window, owner), rescued=committed)
+    settled = settle_if_heard(services, owner)
+    return replace(plan_feed(services, window, owner), rescued=settled.committed)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.landing.run import noted
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
-from tallystick.workflows.settling.settle import give_up, settle_attempts
+from tallystick.workflows.settling.settle import Settled, give_up, settle_attempts
 from tallystick.workflows.stored.published_batches import why_behind
 from tallystick.workflows.stored.stray_rows import stray_at
 
@@ -81,14 +81,27 @@ def _given_up(
     failures: list[IngestionError],
     owner: Owner,
 ) -> Iterator[Quarantine]:
-    """Give up what nobody can commit even now, on an operator's word."""
-    with noted(failures):
-        for batch in settle_attempts(services, owner):
-            publish(services, batch.batch_id, owner)
-    for each in held:
-        with noted(failures), at(services, "repair"):
-            if give_up(services, each.path, each.quarantine, owner):
-                yield each
+    """Give up what nobody can commit even now, on an operator's word.
+
+    First what can't be read: others may be committed once it holds nothing up. Nothing where nobody
+    can tell what is good.
+    """
+    left = list(held)
+    while left:
+        settled: Settled | None = None
+        with noted(failures):
+            settled = settle_attempts(services, owner)
+            for batch in settled.committed:
+                publish(services, batch.batch_id, owner)
+        if settled is None:
+            return
+        left = [each for each in left if each.path not in settled.good]
+        now = [each for each in left if each.path in settled.unread] or left
+        left = [each for each in left if each not in now]
+        for each in now:
+            with noted(failures), at(services, "repair"):
+                if give_up(services, each.path, each.quarantine, owner):
+                    yield each
 
 
 def _strays_moved(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tallystick.domain.attempts.last_copies import KeptFiles, ProvablePart, provable_parts
+from tallystick.domain.attempts.last_copies import ProvablePart, provable_parts
 from tallystick.domain.batches.accounting import holes_in, problems_in, unexplained_in
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.logs.snapshot import BrokerSnapshot
@@ -20,7 +20,6 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.asking_attempts import AskedAttempts
 from tallystick.workflows.stored.known_logs import logs_of
 from tallystick.workflows.stored.staged_attempts import is_whole, landing_plan, proven_manifest
-from tallystick.workflows.stored.staging import StagedFiles, staged_files
 
 log = logging.getLogger(__name__)
 
@@ -38,45 +37,6 @@ class Offer:
     def lost(self) -> list[OffsetRange]:
         """What the files can't prove of the claims."""
         return [lost for part in self.parts for lost in part.lost]
-
-
-def may_be_committed(
-    services: Services,
-    status: BatchStatus,
-    snapshot: BrokerSnapshot,
-    unreadable: Collection[OffsetRange],
-) -> bool:
-    """True where one of its attempts holds what can be committed, or can't be asked now; and where
-    complete files of another batch may hold these offsets, which Spark can't read again.
-    """
-    asked = AskedAttempts(services)
-    staged = asked.attempts_of(status.plan.root, status.plan.batch_id)
-    offers = offers_of(services, status.plan, staged, snapshot, asked)
-    if offers or asked.is_about(status.plan.batch_id):
-        return True
-    topic_id = status.plan.topic_id
-    for each in staged_files(services, asked):
-        if each.staging.batch_id == status.plan.batch_id:
-            continue
-        with asked.noting(each.staging):
-            asked.require_ended(each.staging)
-            files = each.files_at(str(each.staging))
-            if _hold_any(files, topic_id, unreadable) and _is_sound(services, each):
-                return True
-    return any(_hold_any(each.files, topic_id, unreadable) for each in asked.notes.values())
-
-
-def _hold_any(files: KeptFiles, topic_id: str, offsets: Collection[OffsetRange]) -> bool:
-    return any(files.may_hold(topic_id, one) for one in offsets)
-
-
-def _is_sound(services: Services, each: StagedFiles) -> bool:
-    """True for complete files that can be read."""
-    try:
-        services.store.read_back(each.staging.data)
-    except (FileMissing, ManifestMismatch):
-        return False
-    return is_whole(services, each.staging)
 
 
 def offers_of(

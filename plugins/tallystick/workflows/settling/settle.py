@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
@@ -36,6 +36,7 @@ from tallystick.errors import (
     StorageError,
     VerificationFailed,
 )
+from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.retiring import quarantine_directory
 from tallystick.workflows.committing.taking_over import commit_proven, take_over
 from tallystick.workflows.committing.verification import verify_and_commit
@@ -48,14 +49,14 @@ from tallystick.workflows.settling.claiming_again import (
     FreeFiles,
     claimed_again,
     free_files,
+    is_provable,
 )
-from tallystick.workflows.settling.offers import Offer, offers_of, parts_of
+from tallystick.workflows.settling.offers import Offer, offers_of
 from tallystick.workflows.stored.asking_attempts import AskedAttempts
 from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import feed_roots, require_ledger_not_behind
 from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
-    proven_manifest,
     quarantined_at,
 )
 from tallystick.workflows.stored.staged_batches import staged_batches
@@ -64,51 +65,68 @@ from tallystick.workflows.stored.staging import StagedFiles, kept_by_others, sta
 log = logging.getLogger(__name__)
 
 
-def settle_attempts(services: Services, owner: Owner) -> list[BatchPlan]:
-    """The batches that are committed of what attempts held; the run publishes them.
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of it."""
 
-    Raises LedgerBehind when the storage holds batches that this ledger has never heard of: nothing
-    is lost then. ConfigurationError for a file of another feed; LedgerUnavailable. What storage or
-    broker don't answer is left to the plan.
-    """
+    committed: Sequence[BatchPlan] = ()
+    """The run publishes them."""
+    unread: Collection[str] = ()
+    """The directories that could not be read."""
+    good: Collection[str] = ()
+    """Those that can be committed as soon as storage and broker let us."""
+
+
+def settle_if_heard(services: Services, owner: Owner) -> Settled:
+    """Settle as `settle_attempts` does; what storage or broker don't answer is left to the plan."""
     try:
-        with at(services, "settle"):
-            if not any(batches_in_staging(services, each) for each in feed_roots(services)):
-                return []
-            told_edits(services, "plan")
-            require_root_outside(services)
-            look = look_at_log(services)
-            pending = pending_losses(look.accounts, look.seen, services.isolation)
-            if not (pending.batches or pending.lost):
-                return []
-            require_ledger_not_behind(services)
+        return settle_attempts(services, owner)
     except (StorageError, SourceError) as error:
         log.warning("What attempts hold can't be settled now: %s", error)
-        return []
+        return Settled()
+
+
+def settle_attempts(services: Services, owner: Owner) -> Settled:
+    """Commit what attempts hold of what would be lost, and give up what was asked in vain.
+
+    Raises LedgerBehind when the storage holds batches that this ledger has never heard of: nothing
+    is lost then. ConfigurationError for a file of another feed; LedgerUnavailable; StorageError and
+    SourceError before anything is changed.
+    """
+    with at(services, "settle"):
+        if not any(batches_in_staging(services, each) for each in feed_roots(services)):
+            return Settled()
+        told_edits(services, "plan")
+        require_root_outside(services)
+        look = look_at_log(services)
+        pending = pending_losses(look.accounts, look.seen, services.isolation)
+        if not (pending.batches or pending.lost):
+            return Settled()
+        require_ledger_not_behind(services)
     settling = _Settling(services, pending, owner)
     settling.require_none_forgotten()
     settling.commit_what_is_proven()
     settling.give_up_the_rest()
-    return settling.committed
+    return settling.done()
 
 
 def give_up(services: Services, path: str, place: str, owner: Owner) -> bool:
-    """Move a directory of attempts in staging to quarantine; False where it is gone, or its batch
-    is committed. Raises BatchBusy while another attempt of the batch lives.
+    """Move a directory of attempts in staging to quarantine; False where it is gone, or committed.
 
-    Under a new token, so that nobody commits it any more; the lease is given back at once.
+    Under a new token, so that nobody commits it any more; the lease is given back at once. Raises
+    BatchBusy while another attempt of the batch lives.
     """
-    batch_id = BatchId(path.partition(f"/{STAGING_NAME}/")[2].partition("/")[0])
-    state = BatchState.ABANDONED
-    with suppress(BatchUnknown):
-        state = services.ledger.batch(batch_id).state
+    within = path.partition(f"/{STAGING_NAME}/")[2].partition("/")
+    batch_id, attempt_id = BatchId(within[0]), AttemptId(within[2])
+    status = _status(services, batch_id)
     begun: Attempt | None = None
-    if state.is_unfinished:
-        attempt_id, lease = AttemptId(services.new_id()), services.lease
+    if status and status.state.is_unfinished:
         begun = services.ledger.begin_attempt(
-            batch_id, attempt_id=attempt_id, owner=owner, lease=lease
+            batch_id, attempt_id=AttemptId(services.new_id()), owner=owner, lease=services.lease
         )
-    if state is not BatchState.ABANDONED and begun is None:
+        status = _status(services, batch_id)
+    may_be_shown = status and attempt_id in ("", status.committed_by)
+    if status and may_be_shown and status.state is BatchState.COMMITTED:
         return False
     try:
         is_moved = quarantine_directory(services, path, place) is not None
@@ -119,6 +137,14 @@ def give_up(services: Services, path: str, place: str, owner: Owner) -> bool:
     if is_moved:
         log.warning("What %s holds is given up: it is kept in %s.", path, place)
     return is_moved
+
+
+def _status(services: Services, batch_id: BatchId) -> BatchStatus | None:
+    """The batch as it stands; None for one that this ledger has never heard of."""
+    try:
+        return services.ledger.batch(batch_id)
+    except BatchUnknown:
+        return None
 
 
 @dataclass(slots=True)
@@ -132,6 +158,8 @@ class _Settling:
     _asked: AskedAttempts = field(init=False)
     _left: set[BatchId] = field(default_factory=set)
     """Batches whose files wait: for another run, for an answer, or for what others may hold."""
+    _offered: set[str] = field(default_factory=set)
+    """The directories of which something can be committed."""
 
     def __post_init__(self) -> None:
         self._asked = AskedAttempts(self.services, ends_orphans=True)
@@ -176,30 +204,42 @@ class _Settling:
         """Give up what was asked, proves nothing, and holds up what the log has lost."""
         services = self.services
         accounts = services.ledger.accounts(services.feed_name)
-        pending = pending_losses(accounts, self.pending.seen, services.isolation)
-        alive = {
+        now = pending_losses(accounts, self.pending.seen, services.isolation)
+        standing = {
             planned.offsets
             for each in accounts.unfinished
-            if each.is_held
+            if each.is_held or self._waits(each.plan.batch_id)
             for planned in each.plan.ranges
         }
         for each in list(staged_files(services, self._asked)):
-            if each.status is None or not self._may_be_given_up(each, each.status, alive):
+            if each.status is None or not self._may_be_given_up(each, each.status, standing):
                 continue
             batch_id, place = each.staging.batch_id, quarantined_at(services, each.staging)
-            if pending.are_held_up_by(batch_id, each.files_at(place)):
+            files = each.files_at(place)
+            # What only the second look calls lost, nobody was asked for.
+            if all(look.are_held_up_by(batch_id, files) for look in (self.pending, now)):
                 with self._asking(each.status.plan), self._asked.noting(each.staging):
-                    self._asked.require_ended(each.staging)
                     give_up(services, str(each.staging), place, self.owner)
 
+    def done(self) -> Settled:
+        """What has come of it so far."""
+        notes = self._asked.notes.keys()
+        return Settled(self.committed, notes - self._offered, notes & self._offered)
+
     def _may_be_given_up(
-        self, each: StagedFiles, status: BatchStatus, alive: Collection[OffsetRange]
+        self, each: StagedFiles, status: BatchStatus, standing: Collection[OffsetRange]
     ) -> bool:
-        """False where it could not be asked, or where a living attempt may land what it holds."""
-        batch_id = each.staging.batch_id
-        if status.is_held or batch_id in self._left or self._asked.is_about(batch_id):
+        """False where nobody has asked it as it lies there, and where it may be landed, or claimed
+        again, once a batch that is held, or waits, is settled.
+        """
+        if str(each.staging) not in self._asked.final:
             return False
-        return not any(one.intersection(other) for one in each.offsets or () for other in alive)
+        if status.is_held or self._waits(each.staging.batch_id):
+            return False
+        return not any(one.intersection(other) for one in each.offsets or () for other in standing)
+
+    def _waits(self, batch_id: BatchId) -> bool:
+        return batch_id in self._left or self._asked.is_about(batch_id)
 
     def _commit_of(self, batch: BatchStatus, attempts: Sequence[StagingPath]) -> None:
         """Commit the first offer of the batch that can be."""
@@ -208,6 +248,7 @@ class _Settling:
             if not self._takes_from_nobody(batch.plan, offer):
                 self._left.add(batch.plan.batch_id)
                 continue
+            self._offered.add(str(offer.staging))
             with self._asked.noting(offer.staging):
                 if self._is_committed(batch.plan, offer):
                     self.committed.append(self.services.ledger.batch(batch.plan.batch_id).plan)
@@ -220,10 +261,12 @@ class _Settling:
             attempt = take_over(services, plan, offer.staging.attempt_id, self.owner)
             if attempt is None:
                 return False
+            self._asked.final.add(str(StagingPath.of(plan, attempt.attempt_id)))
             if offer.manifest:
                 commit_proven(services, attempt, offer.manifest)
             else:
-                self._give_up_ends(plan, attempt, offer)
+                with failing(services, attempt):
+                    self._give_up_ends(plan, attempt, offer)
                 verify_and_commit(services, attempt)
         except (VerificationFailed, ManifestMismatch, FileMissing, SourceChanged) as error:
             log.warning("%s", error)
@@ -265,7 +308,7 @@ class _Settling:
     def _standing(self) -> frozenset[BatchId]:
         """The batches whose claims stay, for their own attempts could not be asked."""
         ids = frozenset(each.plan.batch_id for each in self.pending.batches)
-        return frozenset(each for each in ids if each in self._left or self._asked.is_about(each))
+        return frozenset(filter(self._waits, ids))
 
     def _provable_files(self) -> Iterator[FreeFiles]:
         """Files of batches that were taken apart, or given up, that can be committed."""
@@ -274,9 +317,7 @@ class _Settling:
         wanted, standing = [*self.pending.lost, *self.pending.failing_claims], self._standing()
         for free in list(free_files(services, wanted, accounts, standing, self._asked)):
             with self._asking(free.plan), self._asked.noting(free.staging):
-                if proven_manifest(services, free.staging) or parts_of(
-                    services, free.plan, free.staging, snapshot
-                ):
+                if is_provable(services, free, snapshot):
                     yield free
 
     @contextmanager

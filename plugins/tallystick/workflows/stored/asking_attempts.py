@@ -43,6 +43,8 @@ class AskedAttempts:
     notes: dict[str, HeldFiles] = field(default_factory=dict)
     """By path."""
     _roots: tuple[str, ...] = ()
+    final: set[str] = field(default_factory=set)
+    """The directories that lay as they will stay when they were asked: nobody writes there."""
     _ended: dict[AttemptId, bool] = field(default_factory=dict)
     """The attempts whose applications were to be ended, and whether anybody has answered."""
 
@@ -95,18 +97,20 @@ class AskedAttempts:
         Who settles ends it then. Where the log has all of it, nobody waits: a batch whose
         applications only die would never be searched.
         """
-        services, attempt_id = self.services, staging.attempt_id
-        if not is_unfinished(services, staging):
-            return
-        unheard = services.ledger.unheard_seconds(attempt_id)
-        if unheard is None or unheard < 0:
-            return
-        if self._is_in_log(staging):
-            self._is_ended(staging)
-            return
-        longest = services.spark.longest_orphan.total_seconds()
-        if unheard < longest or not self._is_ended(staging):
-            raise unfinished(services, staging)
+        services = self.services
+        if is_unfinished(services, staging):
+            unheard = services.ledger.unheard_seconds(staging.attempt_id)
+            if unheard is None or unheard < 0:
+                return
+            longest = services.spark.longest_orphan.total_seconds()
+            is_in_log = self._is_in_log(staging)
+            if not is_in_log and unheard < longest:
+                raise unfinished(services, staging)
+            if not self._is_ended(staging):
+                if is_in_log:
+                    return
+                raise unfinished(services, staging)
+        self.final.add(str(staging))
 
     def _is_in_log(self, staging: StagingPath) -> bool:
         """True when the log has all that the batch has at risk, as the attempt was to read it."""
@@ -126,10 +130,15 @@ class AskedAttempts:
         return self._ended.get(attempt_id, False)
 
     def _note(self, path: str, batch_id: BatchId, error: IngestionError, place: str) -> None:
-        log.warning("Nobody can tell now what attempts hold in %s: %s", path, error)
         files = self._files_of(batch_id, place)
         if files:
-            self.notes.setdefault(path, HeldFiles(path, batch_id, error.sentence(), files))
+            held = self.notes.setdefault(path, HeldFiles(path, batch_id, error.sentence(), files))
+            log.warning(
+                "Nobody can tell now what attempts hold in %s: %s If nobody ever can: %s",
+                path,
+                error,
+                held.move,
+            )
 
     def _files_of(self, batch_id: BatchId, place: str) -> KeptFiles | None:
         """What its attempts may hold: all that the batch has ever claimed, and no commit holds.

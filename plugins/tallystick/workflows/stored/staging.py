@@ -29,6 +29,9 @@ from tallystick.workflows.stored.staged_attempts import (
 )
 
 _NOT_SETTLED: Final = "its files are read and proven by a run before it plans."
+_NEVER_SEEN: Final = (
+    "this ledger has never heard of its batch: it was restored, or another one lands here."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ def staged(services: Services) -> Staged:
                 continue
             if not is_whole:
                 reason = unfinished(services, each.staging).sentence()
+            elif each.status is None:
+                reason = _NEVER_SEEN
             files = each.files_at(quarantined_at(services, each.staging))
             held.append(HeldFiles(path, batch_id, reason, files, can_be_asked=is_whole))
     quarantined = _in_quarantine(services, asked.roots)
