@@ -195,6 +195,16 @@ def test_a_new_log_waits_for_what_nobody_claims_and_files_may_hold() -> None:
     assert not changes.lost
 
 
+def test_a_new_log_waits_for_no_files_whose_offsets_are_landed() -> None:
+    account = an_account(frontier=5, beyond=[(8, 10)], anchor_offset=4, topic_id="old")
+    staged = Staged([held((8, 10), topic_id="old")])
+    seen = Observation(a_snapshot({0: bounds(0, 12)}), {}, {})
+    changes = judge_logs(Accounts({0: replace(account, last_seen_until=10)}, []), seen, staged)
+    assert (len(changes.closed), len(changes.opened), changes.waiting) == (1, 1, ())
+    assert [each.offsets for each in changes.lost] == [a_range(5, 8)]
+    assert changes.held == ()
+
+
 def test_the_unproven_end_of_a_claim_beside_a_repair_of_a_cut_log_is_lost_as_expired() -> None:
     # The repair's claim on this partition, too, is released for what stopped another one.
     released = CutClaim(
