@@ -4,8 +4,9 @@ A run calls it as a step of its own, before it plans. What holds nothing up is l
 what can't be asked: its claims stand, and its finding says how a person gives it up.
 
 1. What is committed goes by the rules of any batch: the newest token commits.
-2. What was asked and proves nothing is given up: it is moved to quarantine, under a new token, so
-   that no attempt of before can commit it any more. Then the next plan says what is lost.
+2. What was asked as it lies there, and proves nothing, is given up: it is moved to quarantine, under
+   a new token, so that no attempt of before can commit it any more. Then the next plan says what is
+   lost.
 3. Whoever is killed on the way is followed by the next one, which finds the files where they are.
 """
 
