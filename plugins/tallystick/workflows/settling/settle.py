@@ -4,7 +4,7 @@ A run calls it as a step of its own, before it plans. What holds nothing up is l
 what can't be asked: its claims stand, and its finding says how a person gives it up.
 
 1. What is committed goes by the rules of any batch: the newest token commits.
-2. What was asked as it lies there, and proves nothing, is given up: it is moved to quarantine, under
+2. What was asked as it lies there, and proves nothing, is given up: it is moved to quarantine under
    a new token, so that no attempt of before can commit it any more. Then the next plan says what is
    lost.
 3. Whoever is killed on the way is followed by the next one, which finds the files where they are.
@@ -75,7 +75,7 @@ class Settled:
     unread: Collection[str] = ()
     """The directories that could not be read."""
     good: Collection[str] = ()
-    """Those that can be committed as soon as storage and broker let us."""
+    """Those that can be committed, as soon as nothing stands in their way."""
 
 
 def settle_if_heard(services: Services, owner: Owner) -> Settled:
@@ -159,8 +159,8 @@ class _Settling:
     _asked: AskedAttempts = field(init=False)
     _left: set[BatchId] = field(default_factory=set)
     """Batches whose files wait: for another run, for an answer, or for what others may hold."""
-    _offered: set[str] = field(default_factory=set)
-    """The directories of which something can be committed."""
+    _good: set[str] = field(default_factory=set)
+    """The directories of which something can be committed, and is not yet."""
 
     def __post_init__(self) -> None:
         self._asked = AskedAttempts(self.services, ends_orphans=True)
@@ -224,8 +224,7 @@ class _Settling:
 
     def done(self) -> Settled:
         """What has come of it so far."""
-        notes = self._asked.notes.keys()
-        return Settled(self.committed, notes - self._offered, notes & self._offered)
+        return Settled(self.committed, self._asked.notes.keys() - self._good, self._good)
 
     def _may_be_given_up(
         self, each: StagedFiles, status: BatchStatus, standing: Collection[OffsetRange]
@@ -246,12 +245,14 @@ class _Settling:
         """Commit the first offer of the batch that can be."""
         seen = self.pending.seen
         for offer in offers_of(self.services, batch.plan, attempts, seen.snapshot, self._asked):
+            self._good.add(str(offer.staging))
             if not self._takes_from_nobody(batch.plan, offer):
                 self._left.add(batch.plan.batch_id)
                 continue
-            self._offered.add(str(offer.staging))
             with self._asked.noting(offer.staging):
-                if self._is_committed(batch.plan, offer):
+                is_committed = self._is_committed(batch.plan, offer)
+                self._good.discard(str(offer.staging))
+                if is_committed:
                     self.committed.append(self.services.ledger.batch(batch.plan.batch_id).plan)
                     return
 
