@@ -62,18 +62,23 @@ def test_each_trouble_has_its_line_and_its_mend_and_the_others_are_still_asked(
     assert "the quota is used up" in found["root"]["what"]
 
 
-def test_a_connection_that_is_missing_is_a_line_with_its_mend(examined: CommandLine) -> None:
+def test_each_connection_that_is_missing_is_a_line_with_its_mend(examined: CommandLine) -> None:
     def services_of(feed: Feed, environ: object) -> NoReturn:
         raise ConnectionMissing("webhdfs_default", None, "AIRFLOW_CONN_WEBHDFS_DEFAULT")
 
-    told = examined.with_stage(services_of=services_of)("doctor")
+    environ = {
+        name: value
+        for name, value in examined.stage.environ.items()
+        if not name.startswith(("AIRFLOW", "WEBHDFS", "HDFS", "SPARK", "LEDGER", "HOME"))
+    }
+    environ |= {"AIRFLOW_CONN_KAFKA_DEFAULT": SHARED, "SPARK_MASTER": "local[1]"}
+    told = examined.with_stage(services_of=services_of, environ=environ)("doctor")
 
     assert told.code == 1
-    assert told.out.splitlines()[1:] == [
-        "WRONG orders: connections: connection 'webhdfs_default' does not exist; looked for:"
-        " AIRFLOW_CONN_WEBHDFS_DEFAULT.",
-        f"      next: {ConnectionMissing.next_step}",
-    ]
+    wrong, mends = told.out.splitlines()[1::2], told.out.splitlines()[2::2]
+    starts = ["webhdfs_default", "ledger_default"]
+    assert [each.split("'")[1] for each in wrong] == starts
+    assert mends == [f"      next: {ConnectionMissing.next_step}"] * 2
 
 
 def test_a_feed_file_that_is_wrong_is_told_beside_the_others(examined: CommandLine) -> None:

@@ -38,7 +38,7 @@ def server(ledger_server: LedgerServer) -> Iterator[LedgerServer]:
 
 def migrated(cli: CommandLine, server: LedgerServer, *more: str, role: str = "_owner") -> Told:
     """What the page's command answers."""
-    [command] = re.findall(r"^    tallystick (ledger migrate .*)$", PAGE, re.M)
+    [command] = re.findall(r"^ +tallystick (ledger migrate .*)$", PAGE, re.M)
     words = command.replace(" tallystick", f" {DATABASE}").split()
     asked = cli.with_stage(environ={**cli.stage.environ, "LEDGER_DSN": dsn(server, role)})
     return asked(*words, *more)

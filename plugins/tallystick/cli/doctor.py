@@ -16,7 +16,12 @@ from tallystick import __version__
 from tallystick.cli.answers import CLEAN, FINDINGS, Answer, counted, deliver
 from tallystick.cli.options import JsonOption
 from tallystick.cli.stage import Stage, airflow_kept_quiet, find_connection, has_airflow, stage_of
-from tallystick.errors import FeedFileInvalid, IngestionError, SparkUnavailable
+from tallystick.errors import (
+    ConnectionMissing,
+    FeedFileInvalid,
+    IngestionError,
+    SparkUnavailable,
+)
 from tallystick.report.documents import Document, Part
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
@@ -89,10 +94,27 @@ def _of_feed(stage: Stage, feed: Feed) -> Iterator[CheckPart]:
             yield _asked(feed, "connections", lambda: _settings_of(stage, feed))
             for check, ask in _QUESTIONS.items():
                 yield _asked(feed, check, partial(ask, services))
+    except ConnectionMissing as error:
+        # The first one that was asked for; so are those that would be missed after it.
+        yield from _missing_connections(stage, feed) or [_wrong(feed, "connections", error)]
     except IngestionError as error:
         yield _wrong(feed, "connections", error)
     if has_airflow(stage.environ):
         yield from _airflow(feed)
+
+
+def _missing_connections(stage: Stage, feed: Feed) -> list[CheckPart]:
+    """Each connection of the feed that does not exist, or can't be read."""
+    from tallystick.wiring import LEDGER_CONNECTION
+
+    names = (feed.source.connection, feed.target.connection, feed.spark.connection)
+    found = []
+    for name in dict.fromkeys([*names, LEDGER_CONNECTION]):
+        try:
+            find_connection(stage.environ, name)
+        except IngestionError as error:
+            found.append(_wrong(feed, "connections", error))
+    return found
 
 
 def _asked(feed: Feed, check: str, ask: Callable[[], str]) -> CheckPart:
@@ -144,7 +166,7 @@ _QUESTIONS: Final = {"topic": _topic, "root": _root, "ledger": _ledger, "Spark":
 
 def _airflow(feed: Feed) -> Iterator[CheckPart]:
     """Checks what the feed's tasks need in Airflow itself."""
-    name, pool = feed.spark.pool, None
+    name, pool, mend = feed.spark.pool, None, None
     with airflow_kept_quiet():
         from airflow.configuration import conf
         from airflow.models.pool import Pool
@@ -152,10 +174,11 @@ def _airflow(feed: Feed) -> Iterator[CheckPart]:
         try:
             pool = Pool.get_pool(name)
             what = f"{name} has {pool.slots} slots." if pool else f"Airflow has no pool {name}."
+            mend = None if pool else f'airflow pools set {name} 1 "Spark applications"'
         except Exception as error:  # noqa: BLE001  whatever a database without an answer raises
             what = f"Airflow's database does not answer: {str(error).partition(chr(10))[0]}"
+            mend = "Is AIRFLOW_HOME that of your Airflow? Look at its database: airflow db check"
         most = conf.getint("core", "max_map_length")
-    mend = None if pool else f'airflow pools set {name} 1 "Spark applications"'
     is_ok = pool is not None
     yield CheckPart(feed=feed.name, check="pool", is_ok=is_ok, what=what, next_step=mend)
     what = f"one run lands at most {most} batches ([core] max_map_length)."

@@ -190,14 +190,14 @@ def _checked(stage: Stage) -> Answer:
 def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
     """Returns where feeds' files differ from the ledger; and why the ledger was not asked.
 
-    Files are checked where there is no ledger, too: then nothing is said of it.
+    Files are checked where there is no ledger, too.
     """
     feeds, declared = read_feeds(stage.folder).feeds, feed_names(stage.folder)
     try:
         with stage.ledger() as ledger:
             return {name: edits_of(ledger, feed, declared) for name, feed in feeds.items()}, []
-    except ConnectionMissing:
-        return {}, []
+    except ConnectionMissing as error:
+        return {}, [f"Nothing was compared with the ledger: there is no {error.setting}."]
     except LedgerError as error:
         return {}, [f"Nothing was compared with the ledger: {error.describe()}"]
 

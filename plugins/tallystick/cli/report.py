@@ -242,4 +242,9 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
         reach,
         f"Storage was heard last: {to_second(document.last_heard.get('L2'))}.",
         *(f"  {each}" for each in document.held_back_by),
+        *(
+            [f"next: Nobody has looked at its log yet: tallystick reconcile {document.feed}"]
+            if document.newest_look_at is None
+            else []
+        ),
     ]

@@ -67,7 +67,10 @@ class FeedUnknown(ConfigurationError):
 class ConnectionMissing(ConfigurationError):
     """A connection that a feed names does not exist."""
 
-    next_step = "Create it in Airflow, or set one of these variables."
+    next_step = (
+        "Create it in Airflow and set AIRFLOW_HOME as that Airflow has it, or set one of these"
+        " variables."
+    )
 
     def sentence(self) -> str:
         """The connection's id, and every place that was looked at."""

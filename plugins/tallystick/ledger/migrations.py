@@ -58,8 +58,8 @@ def _migrated(connection: LedgerConnection) -> str | None:
         with connection.writing() as transaction:
             return _step(transaction)
     except LedgerRightMissing as error:
-        statement, reason = error.args
-        raise LedgerRefused(statement, f"{reason}. {_OWNER_HELP}") from error
+        _, reason = error.args
+        raise LedgerRightMissing("to make its schema", f"{reason}. {_OWNER_HELP}") from error
 
 
 def _step(transaction: Transaction) -> str | None:
