@@ -203,7 +203,7 @@ class _Settling:
 
     def give_up_the_rest(self) -> None:
         """Give up what was asked, proves nothing, and holds up what the log has lost."""
-        services = self.services
+        services, there = self.services, list(staged_files(self.services, self._asked))
         accounts = services.ledger.accounts(services.feed_name)
         now = pending_losses(accounts, self.pending.seen, services.isolation)
         standing = {
@@ -212,7 +212,7 @@ class _Settling:
             if each.is_held or self._waits(each.plan.batch_id)
             for planned in each.plan.ranges
         }
-        for each in list(staged_files(services, self._asked)):
+        for each in there:
             if each.status is None or not self._may_be_given_up(each, each.status, standing):
                 continue
             batch_id, place = each.staging.batch_id, quarantined_at(services, each.staging)
