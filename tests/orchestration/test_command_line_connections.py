@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from tallystick.errors import ConnectionMissing
 from tests.orchestration.conftest import ROOT, SETTINGS
 
 CONNECTION = "ledger_default"
@@ -92,7 +93,7 @@ def test_a_connection_that_is_nowhere_names_each_place_that_was_asked(
         "error: connection 'ledger_default' does not exist; looked for:"
         " AIRFLOW_CONN_LEDGER_DEFAULT, or LEDGER_DSN; in Airflow, EnvironmentVariablesBackend,"
         " MetastoreBackend.",
-        "next: Create it in Airflow, or set one of these variables.",
+        f"next: {ConnectionMissing.next_step}",
     ]
 
 
@@ -107,8 +108,9 @@ def test_doctor_asks_airflow_for_pool_and_limits(command: Command, airflow_datab
     told = command("doctor", "orders", AIRFLOW__CORE__MAX_MAP_LENGTH="77")
 
     assert (told.returncode, told.stderr) == (1, "")
-    assert told.stdout.splitlines()[1].startswith("WRONG orders: connections: connection 'kafka")
-    assert told.stdout.splitlines()[3:] == [
+    missing = [line.split("'")[1] for line in told.stdout.splitlines()[1:9:2]]
+    assert missing == ["kafka_default", "webhdfs_default", "spark_default", CONNECTION]
+    assert told.stdout.splitlines()[9:] == [
         "ok    orders: pool: default_pool has 128 slots.",
         "ok    orders: Airflow's limits: one run lands at most 77 batches ([core] max_map_length).",
     ]

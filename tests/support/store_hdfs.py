@@ -113,10 +113,11 @@ class Superuser:
         self._run("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
 
     def _run(self, main: str, *arguments: str, conf: Sequence[Path] = ()) -> None:
-        command = java(
-            classpath=[*conf, ensure_jars("hdfs") / "*"],
-            main=main,
-            arguments=["-fs", self._hdfs_url, *arguments],
-        )
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
+        run_hadoop(main, "-fs", self._hdfs_url, *arguments, conf=conf)
+
+
+def run_hadoop(main: str, *arguments: str, conf: Sequence[Path] = ()) -> None:
+    """Run one of Hadoop's own tools, with these folders of settings; fails unless it succeeds."""
+    command = java(classpath=[*conf, ensure_jars("hdfs") / "*"], main=main, arguments=arguments)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout

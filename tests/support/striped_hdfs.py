@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.entry.jars import ensure_jars
 from sandbox.ports import Ports
-from sandbox.service import Home, java
-from sandbox.services.hdfs import HEAP, OPENS, DataNode, Hdfs
+from sandbox.service import Home
+from sandbox.services.hdfs import Hdfs
 from sandbox.state import State
 from tests.support.kafka_topics import wait_until
 from tests.support.sandbox_fixtures import HdfsPlace
+from tests.support.store_hdfs import run_hadoop
 
 POLICY = "XOR-2-1-1024k"
 
@@ -61,13 +61,8 @@ class StripedHdfs:
         wait_until(known, f"{wanted} DataNodes are alive")
 
     def _run(self, main: str, *arguments: str) -> None:
-        argv = java(
-            classpath=[self._hdfs.namenode.family.conf, ensure_jars("hdfs") / "*"],
-            main=f"org.apache.hadoop.{main}",
-            arguments=arguments,
-        )
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr + done.stdout
+        conf = [self._hdfs.namenode.family.conf]
+        run_hadoop(f"org.apache.hadoop.{main}", *arguments, conf=conf)
 
 
 @contextmanager
@@ -98,16 +93,7 @@ def _another_data_node(hdfs: Hdfs, directory: Path) -> subprocess.Popen[bytes]:
         "dfs.datanode.http.address": "127.0.0.1:0",
         "dfs.datanode.ipc.address": "127.0.0.1:0",
     }
-    argv = java(
-        HEAP,
-        *OPENS,
-        classpath=[
-            hdfs.home.folder("hdfs", "www"),
-            hdfs.namenode.family.conf,
-            ensure_jars("hdfs") / "*",
-        ],
-        main=DataNode.main,
-        arguments=[part for name, value in settings.items() for part in ("-D", f"{name}={value}")],
-    )
+    told = [part for name, value in settings.items() for part in ("-D", f"{name}={value}")]
+    argv = [*hdfs.datanode.command(), *told]
     with (directory / "log").open("wb") as log:
         return subprocess.Popen(argv, stdout=log, stderr=log)

@@ -87,7 +87,9 @@ def test_the_ledger_goes_down_after_the_rename(scene: Scene) -> None:
     scene.recovers()
 
 
-@pytest.mark.parametrize(("verb", "step"), [("mark_swept", "sweep"), ("record_findings", "check")])
+@pytest.mark.parametrize(
+    ("verb", "step"), [("mark_swept", "sweep"), ("record_findings", "the second reader")]
+)
 def test_the_ledger_goes_down_at_the_end_and_what_is_landed_is_told(
     scene: Scene, verb: str, step: str
 ) -> None:

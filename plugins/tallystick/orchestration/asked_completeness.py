@@ -10,12 +10,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.identities import FeedName
+from tallystick.report.wording import instant_text, landed_text
 
 if TYPE_CHECKING:
     from tallystick.ledger.ledger import Ledger
-
-from tallystick.ledger.ledger import Ledger
-from tallystick.report.wording import instant_text, landed_text
 
 _MOST_TOLD: Final = 5
 

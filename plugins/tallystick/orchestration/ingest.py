@@ -236,7 +236,8 @@ def plan_batches(feed: Feed, context: Context) -> list[str]:
         if is_dry_run(context):
             report = dry_run(services, window, owner_of(context))
             warnings = [(logging.WARNING, each) for each in report.warnings]
-            show_dry_run(context, [*plan_lines(report), *warnings])
+            first, *others = plan_lines(report)
+            show_dry_run(context, [first, *warnings, *others])
             log.info("A dry run: nothing was changed.")
             return []
         report = settle_and_plan(services, window, owner_of(context))

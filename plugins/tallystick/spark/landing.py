@@ -129,8 +129,12 @@ def writer_options(plan: LandingPlan) -> dict[str, str]:
         "parquet.page.write-checksum.enabled": "true",
         # Who wants a few rows reads their row groups whole.
         "parquet.block.size": str(16 << 20),
-        # An offset comes once: a dictionary of them would be built, and thrown away.
+        # An offset comes once: a dictionary of them would be built, and thrown away. With one of
+        # equal values nobody knows how much a row takes unpacked, so no reader could bound it.
         "parquet.enable.dictionary#offset": "false",
+        "parquet.enable.dictionary#value": "false",
+        # The smallest and the largest value of each page would be copied: nobody asks for them.
+        "parquet.column.statistics.enabled#value": "false",
         # Parquet asks for its size after 100 records at first, and after 10,000 at most: of large
         # records that is more than a heap. Block's alone are not enough.
         **{f"parquet.{part}.size.row.check.min": "1" for part in ("page", "block")},
