@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.rules.a1_expired import A1
 from tallystick.domain.rules.evidence import kept_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.verdicts import Verdict
@@ -252,7 +253,8 @@ def test_files_that_are_claimed_again_in_vain_are_lost_apart_from_what_nobody_re
         log.append(Kind.RECORD, 4)
         log.log_start_offset = 8
 
-    assert told_of(dry_run(services, None).findings) == {
+    shown = [each for each in dry_run(services, None).findings if each.rule == A1]
+    assert told_of(shown) == {
         (0, 4, 6, Verdict.PROVEN_LOSS),
         (0, 6, 8, Verdict.UNKNOWN),
         (1, 4, 8, Verdict.PROVEN_LOSS),

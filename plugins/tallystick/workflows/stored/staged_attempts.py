@@ -149,7 +149,7 @@ def unproven_in(
 
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
     it was quarantined because nobody could, and no place where files are only kept stops a look.
-    Quarantine only grows: what has nothing at risk that is not on record as lost is passed over.
+    Quarantine only grows: a batch whose every offset at risk is on record as lost is passed over.
     """
     unproven = quarantine_of_attempts(root, services.feed_name)
     try:
@@ -184,7 +184,7 @@ def _batches_told(services: Services, batch_ids: Sequence[BatchId]) -> set[Batch
     return {
         batch_id
         for batch_id in over
-        if all(each.state is RangeState.LOST for each in at_risk.get(batch_id, ()))
+        if (left := at_risk.get(batch_id)) and all(each.state is RangeState.LOST for each in left)
     }
 
 
