@@ -15,11 +15,7 @@ from tallystick.domain.identities import BatchId, FeedName, GenerationId
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.accounts_after import (
-    accounts_after,
-    accounts_after_claim,
-    accounts_after_commit,
-)
+from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.failing_batches import set_aside
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
@@ -180,53 +176,4 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
     foreseen = accounts_after(before, changes)
     assert witnesses(foreseen, before) <= witnesses(before, before), "only a look moves them"
     assert alike(seen_in(seen.snapshot, foreseen), before) == alike(held, before)
-    feed.ledger.close()
-
-
-@settings(
-    derandomize=True,
-    max_examples=15,
-)
-@given(
-    drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)),
-    first=st.integers(24, END - 2),
-    also=st.booleans(),
-)
-def test_what_a_claim_is_foreseen_to_leave_is_what_the_ledger_holds(
-    story: LedgerStory, drawn: dict[int, list[tuple[str, int]]], first: int, also: bool
-) -> None:
-    feed = LedgerStory(story.dsn, FeedName(f"orders-{next(_numbers)}"))
-    build(feed, drawn)
-    before = feed.ledger.accounts(feed.feed)
-    feed.planned(*((each, first, END) for each in PARTITIONS[: 1 + also]))
-
-    held = feed.ledger.accounts(feed.feed)
-
-    foreseen = accounts_after_claim(before, held.unfinished[-1])
-    assert len(held.unfinished) == len(before.unfinished) + 1
-    assert alike(foreseen, before) == alike(held, before)
-    feed.ledger.close()
-
-
-@settings(
-    derandomize=True,
-    max_examples=15,
-)
-@given(drawn=st.fixed_dictionaries(dict.fromkeys(PARTITIONS, segments)), which=st.integers(0, 9))
-def test_what_a_commit_is_foreseen_to_leave_is_what_the_ledger_holds(
-    story: LedgerStory, drawn: dict[int, list[tuple[str, int]]], which: int
-) -> None:
-    feed = LedgerStory(story.dsn, FeedName(f"orders-{next(_numbers)}"))
-    build(feed, drawn)
-    before = feed.ledger.accounts(feed.feed)
-    claiming = [each for each in before.unfinished if each.plan.ranges and not each.plan.is_repair]
-    for batch in claiming[which : which + 1]:
-        attempt = feed.begin(batch.plan.batch_id)
-        feed.verify(attempt, anchored=False)
-        feed.ledger.commit(attempt)
-
-        held = feed.ledger.accounts(feed.feed)
-
-        foreseen = accounts_after_commit(before, batch.plan)
-        assert alike(foreseen, before) == alike(held, before)
     feed.ledger.close()

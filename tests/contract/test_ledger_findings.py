@@ -144,7 +144,7 @@ def test_what_is_foreseen_keeps_the_words_of_the_first_look(story: LedgerStory) 
 
 def unasked(*paths: str, said: str = "no answer.", log_start_offset: int = 20) -> Finding:
     """A loss that is unknown while these directories can't be asked."""
-    evidence = {"log_start_offset": log_start_offset, "not_asked": dict.fromkeys(paths, said)}
+    evidence = {"log_start_offset": log_start_offset, "held_in": dict.fromkeys(paths, said)}
     found = finding_of(verdict=Verdict.UNKNOWN, cause=f"ask {paths}.")
     return foreseen(replace(found, evidence=evidence))
 
@@ -161,7 +161,7 @@ def test_a_waiver_of_what_nobody_could_ask_covers_the_directories_that_were_read
     seen = story.ledger.finding(number)
     assert seen
     assert seen.finding.cause == "ask ('/s/2',)."
-    assert seen.finding.evidence["not_asked"] == {"/s/2": "no answer."}
+    assert seen.finding.evidence["held_in"] == {"/s/2": "no answer."}
 
 
 def test_a_finding_is_not_waived_whose_evidence_has_changed_since_it_was_read(

@@ -25,6 +25,7 @@ from tallystick.errors import (
 )
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.workflows.committing import publishing, verification
+from tallystick.workflows.landing import run as landing
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.planning import plan as planning
 from tallystick.workflows.services import Services
@@ -135,7 +136,7 @@ def test_a_batch_that_another_run_holds_is_skipped(
         return report
 
     stage.lease = NOBODY
-    monkeypatch.setattr(planning, "plan_feed", plan_then_lose_one)
+    monkeypatch.setattr(landing, "plan_feed", plan_then_lose_one)
     found = run(dags["ingest_orders"])
     assert found.state == "success"
     assert found.tasks == (AROUND | {"announce": "success"} | mapped(LANDED, LANDED, LEFT_OUT))

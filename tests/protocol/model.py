@@ -18,7 +18,7 @@ which of its rules each promise rests on.
    claim's end, so that other records lie at claimed offsets, or above it, so that only records are
    gone that the plan had seen. Publishing and sweeping ask nothing of the log.
 8. Where the world has looks, one more sees the log before that cut: that of a reconcile, a check, a
-   repair, or of a plan that asks attempts first. The cut may be above all that the plan had seen.
+   repair, or of who settles. The cut may be above all that the plan had seen.
    A look that dies has told nobody anything: it is as if it never was.
 """
 
@@ -75,8 +75,10 @@ class Rules:
     """Who looks holds the planning lock until the look is on record; off: others look meanwhile."""
     records_each_look: bool = True
     """What was looked at is on record, whatever it was for; off: only what a plan decides by."""
-    asks_before_losing: bool = True
-    """The planner calls nothing lost that an attempt has proven."""
+    keeps_held_claims: bool = True
+    """The planner calls nothing lost while complete files of an attempt may hold it."""
+    gives_up_under_new_token: bool = True
+    """Who settles gives files up only when nobody can commit them any more; off: at once."""
     keeps_only_copies: bool = True
     """The sweeper deletes no rows of which there may be no other copy."""
 
@@ -135,6 +137,7 @@ class At(IntEnum):
     WRITE_PLAN = 1
     RUN = 2
     TAKE_OVER = 21
+    GIVE_UP = 22
     # Verify and commit.
     OUTCOME_OF = 3
     RENEW_LEASE = 4
@@ -191,6 +194,8 @@ class State(NamedTuple):
     """Sorted: workers are interchangeable."""
     finisher: Process
     sweeper: Process
+    listed: int | None = None
+    """The newest attempt when the planner found no complete files in staging."""
     has_cuts: bool = False
     """True in a world where the log may be cut."""
     log: Log = Log.WHOLE

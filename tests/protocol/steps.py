@@ -80,6 +80,8 @@ def _worker_steps(state: State, index: int, rules: Rules, attempts: int) -> Iter
     yield Step(who, "crash", f"before {worker.at.name}", go(At.IDLE), is_fault=True)
     if worker.at is At.TAKE_OVER:
         yield _taking_over(state, who, worker, go)
+    elif worker.at is At.GIVE_UP:
+        yield _giving_up(state, who, worker, go, rules)
     elif worker.at <= At.RUN:
         yield from _landing(state, who, worker, go, rules)
     elif worker.at <= At.RECORD_VERIFIED:
@@ -95,7 +97,7 @@ def _beginning(state: State, go: Go, rules: Rules, attempts: int) -> Iterator[St
     """What an idle worker may take up: a new attempt, or the verification of one that is there."""
     newest = state.newest + 1
     is_open = state.batch in OPEN_STATES or not rules.begins_only_unfinished
-    # What the log has no more is asked for before anything is landed anew.
+    # What the log has no more is settled before anything is landed anew.
     is_asked = not state.is_readable(newest) and state.batch in OPEN_STATES
     if is_open and not state.is_held(rules) and newest <= attempts:
         begun = go(At.WRITE_PLAN, attempt=newest, batch=BatchState.LANDING, newest=newest)
@@ -104,6 +106,11 @@ def _beginning(state: State, go: Go, rules: Rules, attempts: int) -> Iterator[St
         if is_asked and _to_take_over(state):
             taking = go(At.TAKE_OVER, attempt=newest, batch=BatchState.LANDING, newest=newest)
             yield Step(who, "begin_attempt", "new token, to take over", taking)
+        if is_asked and rules.gives_up_under_new_token:
+            fenced = go(At.GIVE_UP, attempt=newest, batch=BatchState.LANDING, newest=newest)
+            yield Step(who, "begin_attempt", "new token, to give up", fenced, is_fault=True)
+    if is_asked and not rules.gives_up_under_new_token and state.newest:
+        yield Step("settler", "entries", "files to give up", go(At.GIVE_UP, attempt=newest - 1))
     for attempt in range(1, newest):
         if state.holds_rows(attempt):
             again = _verification_begins(state, f"attempt {attempt}", attempt, go, rules)
@@ -132,6 +139,16 @@ def _taking_over(state: State, who: str, worker: Process, go: Go) -> Step:
     is_proven = state.in_staging(old) is Staging.PROVEN
     following = At.RECORD_VERIFIED if is_proven else At.OUTCOME_OF
     return Step(who, "rename_exclusive", "files taken over", go(following, **taken))
+
+
+def _giving_up(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Step:
+    """What could not be proven is moved to quarantine; the proof may fail for any reason."""
+    until = worker.attempt + (not rules.gives_up_under_new_token)
+    held = [each for each in range(1, until) if state.in_staging(each) is Staging.DATA]
+    if not held:
+        return Step(who, "rename_exclusive", "FileMissing", go(At.IDLE))
+    gone = state.staged(held[-1], Staging.ABSENT)
+    return Step(who, "rename_exclusive", "quarantined", go(At.IDLE, staging=gone))
 
 
 def _landing(state: State, who: str, worker: Process, go: Go, rules: Rules) -> Iterator[Step]:
@@ -409,15 +426,17 @@ def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
         expired = state._replace(is_expired=True)
         yield Step("log", "snapshot", "the log start has passed the claim", expired, is_fault=True)
     elif state.cut_at is None:
-        attempts = range(1, state.newest + 1)
-        is_proven = any(state.in_staging(each) is Staging.PROVEN for each in attempts)
-        if not (is_proven and rules.asks_before_losing):
-            cut = state._replace(cut_at=state.newest)
-            # Complete files may be asked in vain; where nothing goes wrong they are committed.
-            is_fault = any(state.holds_rows(each) for each in attempts)
-            broken = "proven offsets called lost" if is_proven else None
+        is_held = any(state.holds_rows(each) for each in range(1, state.newest + 1))
+        if state.listed != state.newest and not is_held:
+            listed = state._replace(listed=state.newest)
+            yield Step("planner", "entries", "no complete files in staging", listed)
+        # A zombie may write after that: the commit compares claims. A newer attempt counts as one.
+        if state.listed == state.newest or not rules.keeps_held_claims:
+            cut = state._replace(cut_at=state.newest, listed=None)
+            is_unseen = is_held and state.listed != state.newest
+            broken = "offsets called lost that files hold" if is_unseen else None
             outcome = "part of the claim recorded as lost"
-            yield Step("planner", "apply", outcome, cut, is_fault=is_fault, broken=broken)
+            yield Step("planner", "apply", outcome, cut, broken=broken)
     abandoned = state._replace(batch=BatchState.ABANDONED)
     yield Step("planner", "apply", "generation closed, batch abandoned", abandoned, is_fault=True)
 

@@ -39,7 +39,8 @@ BROKEN_PROTOCOLS = [
     ("waits_for_dead_token", (), "staging of the live newest attempt deleted"),
     ("asks_for_commit", (), "committed data is gone"),
     ("asks_after_death", (), "committed data is gone"),
-    ("asks_before_losing", (), "proven offsets called lost"),
+    ("keeps_held_claims", (), "offsets called lost that files hold"),
+    ("gives_up_under_new_token", ("planner", "sweeper"), "committed data is gone"),
     ("keeps_only_copies", (), "the only copy deleted"),
 ]
 

@@ -128,6 +128,8 @@ MANIFEST_GONE = replace(
 NOT_FINISHED = found(FindingCode.UNFINISHED_BATCH, batch=BATCH)
 NOT_READ = replace(found(FindingCode.UNREADABLE_RECORD), from_offset=12, until_offset=13)
 CUT = found(FindingCode.LOG_CUT)
+STAGED = f"{ROOT}/_staging/b1/a1"
+HELD = found(FindingCode.EXPIRED, held_in={STAGED: "no answer."})
 BESIDE = found(FindingCode.LANDED_TWICE, path=PATH)
 OF_ROWS = replace(found(FindingCode.LANDED_TWICE), from_offset=3, until_offset=4)
 

@@ -28,7 +28,6 @@ from tallystick.cli.options import FeedArgument, JsonOption, WindowEnd, WindowSt
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
-from tallystick.domain.identities import is_foreseen
 from tallystick.domain.report.finding_part import FindingPart, finding_part, stored_part
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
@@ -162,7 +161,6 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
     feed = stage.feed(name)
     with watched(stage, feed, f"planning {name}", logging.ERROR) as services:
         report = dry_run(services, window)
-    taken_over = (*report.rescued, *report.adopted)
     document = PlanDocument(
         feed=report.feed,
         topic=report.topic,
@@ -171,10 +169,7 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         wanted=report.wanted,
         planned=report.planned,
         batches=[_planned_batch_part(each, is_named=report.is_resumed) for each in report.batches],
-        adopted=[
-            _planned_batch_part(each, is_named=not is_foreseen(each.batch_id))
-            for each in taken_over
-        ],
+        adopted=[_planned_batch_part(each, is_named=True) for each in report.adopted],
         held=[_held_batch_part(each) for each in report.held],
         findings=[finding_part(each) for each in report.findings],
         warnings=report.warnings,

@@ -31,18 +31,6 @@ def batch_id(text: str) -> BatchId:
     return BatchId(text)
 
 
-def foreseen_batch(old: BatchId, attempt_id: AttemptId) -> BatchId:
-    """Stands in a look for the batch that a run would make for this attempt's files: it has no id
-    yet, and this is none.
-    """
-    return BatchId(f"{old}/{attempt_id}")
-
-
-def is_foreseen(batch_id: BatchId) -> bool:
-    """True for what `foreseen_batch` gives: nobody is shown it."""
-    return not ID_PATTERN.fullmatch(batch_id)
-
-
 def attempt_id(text: str) -> AttemptId:
     """The id, if it has the form of one; ValueError otherwise."""
     if not ID_PATTERN.fullmatch(text):

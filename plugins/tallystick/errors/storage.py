@@ -77,11 +77,6 @@ class AttemptNotAsked(StorageError):
     def __init__(self, path: str, reason: str, move: str | None) -> None:
         super().__init__(path, reason, move)
 
-    @property
-    def path(self) -> str:
-        """The directory that could not be asked."""
-        return str(self.args[0])
-
     def sentence(self) -> str:
         """The directory, why it could not be asked, and the move if nobody ever can."""
         path, reason, move = self.args

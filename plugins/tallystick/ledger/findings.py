@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.evidence import attempts_not_asked
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
@@ -77,8 +77,8 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
     With another verdict the older finding is superseded and stays readable, and so is one that was
     foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
     look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
-    end that the first look saw, and what is foreseen its evidence and its words. What may be where
-    nobody could ask is confirmed like what is not foreseen.
+    end that the first look saw, and what is foreseen its evidence and its words. What attempts
+    may hold is confirmed like what is not foreseen.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
@@ -114,7 +114,7 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         **keys,
         digests=[
             None
-            if each.is_foreseen and attempts_not_asked(each.evidence) is None
+            if each.is_foreseen and held_in(each.evidence) is None
             else _digest(evidence_json(each.evidence))
             for each in found
         ],

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.deciding.plan import FrozenPlan
-from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
+from tallystick.domain.identities import BatchId, FeedName, FencingToken, GenerationId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.feed_edits import ONLY_TOPIC
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
@@ -165,6 +165,11 @@ class Planning(Tables):
         """The same as in planning, without the lock: for a dry run and for reconcile."""
         with self._connection.reading() as transaction:
             return _accounts(transaction, feed)
+
+    def newest_tokens(self, feed: FeedName) -> Mapping[BatchId, FencingToken]:
+        """The feed's unfinished batches, each with its newest token."""
+        rows = self._connection.rows("newest_tokens", feed=feed)
+        return {BatchId(row.batch_id): FencingToken(row.newest_token) for row in rows}
 
     def newest_plan(self, feed: FeedName, window: Window | None) -> FrozenPlan | None:
         """The same as in planning, without the lock: for a dry run."""

@@ -226,20 +226,21 @@ def plan_batches(feed: Feed, context: Context) -> list[str]:
 
     Without one, Airflow skips the tasks that need one, those of an earlier life of the run too.
     """
-    from tallystick.workflows.planning import plan as planning
+    from tallystick.workflows.landing.run import settle_and_plan
+    from tallystick.workflows.planning.plan import dry_run
     from tallystick.workflows.planning.plan_report import plan_lines
 
     with in_airflow_terms(), services_of(feed) as opened:
         services = bounded_by_airflow(opened)
         window = window_of(feed.name, context)
         if is_dry_run(context):
-            report = planning.dry_run(services, window, owner_of(context))
+            report = dry_run(services, window, owner_of(context))
             warnings = [(logging.WARNING, each) for each in report.warnings]
             first, *others = plan_lines(report)
             show_dry_run(context, [first, *warnings, *others])
             log.info("A dry run: nothing was changed.")
             return []
-        report = planning.plan_feed(services, window, owner_of(context))
+        report = settle_and_plan(services, window, owner_of(context))
     context["ti"].xcom_push(PLANNED_AT, report.planned_at.isoformat())
     batches = [str(each.batch_id) for each in report.all_batches]
     if len(batches) > services.most_batches:
@@ -279,9 +280,8 @@ def check_feed(feed: Feed, context: Context) -> None:
 
     Where a row differs, no other copy of it may be swept.
     """
-    from tallystick.workflows.asking import sweeping
     from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED
-    from tallystick.workflows.landing import checking
+    from tallystick.workflows.landing import checking, sweeping
     from tallystick.workflows.landing.run import noted
 
     failed = failed_tasks(context)

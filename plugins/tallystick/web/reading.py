@@ -10,6 +10,7 @@ from typing import Final
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
@@ -218,7 +219,10 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     return FindingAnswer(
         **vars(explained(found, standing)),
         repair_ids=sorted([number, *others[: MOST_NAMED - 1]]),
-        has_repair=found.finding.rule.mending is not Mending.NOTHING,
+        has_repair=(
+            found.finding.rule.mending is not Mending.NOTHING
+            or held_in(found.finding.evidence) is not None
+        ),
         waiver_request=_request_part(ledger.waiver_request(number), found, reader),
     )
 

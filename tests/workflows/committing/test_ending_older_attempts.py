@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tallystick.domain.identities import AttemptId, Owner
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker, ScriptedSpark
 from tests.support.story import Story

@@ -14,11 +14,11 @@ from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.errors import ManifestMismatch, PublishedDataMissing, TargetOccupied
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
 from tests.support.meanwhile import Meanwhile

@@ -16,11 +16,11 @@ from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.offsets.ranges import overlaps_in
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
 from tallystick.ledger.ledger import Ledger
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story

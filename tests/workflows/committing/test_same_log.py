@@ -166,7 +166,7 @@ def test_between_the_look_of_a_repair_and_its_landing(story: Story) -> None:
     [batch] = begun.batches
     cut_and_grow(story, 40)
     assert isinstance(carry_out(services, batch.batch_id, TWO).error, SourceChanged)
-    close_mended(services, [], begun.plan.in_storage)
+    close_mended(services, [], begun.plan.in_storage, ONE)
     land_feed(story.services(), None, LATER)
     codes = {each.code for each in reconcile(story.services()).findings}
     assert FindingCode.LOG_CUT in codes

@@ -14,7 +14,6 @@ from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.workflows.landing.checking import check
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.meanwhile import Meanwhile
@@ -97,16 +96,6 @@ def test_what_a_look_has_seen_is_named_when_it_is_cut(
     cut(story)
 
     land_feed(story.services(), None, TWO)
-
-    assert told_cuts(story) == {(0, 50, 100)}
-
-
-def test_a_plan_that_asks_attempts_first_has_its_look_on_record(story: Story) -> None:
-    story.broker.logs[1].append(Kind.RECORD, 20)
-    story.broker.logs[1].log_start_offset = 50  # is lost, if no attempt holds it
-    broker: Any = Meanwhile(story.broker, lambda: cut(story), method="snapshot")
-
-    plan_feed(replace(story.services(), broker=broker), None, TWO)
 
     assert told_cuts(story) == {(0, 50, 100)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from itertools import count
@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.rules.a1_expired import A1
+from tallystick.domain.rules.evidence import kept_in
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import IngestionError
@@ -23,7 +26,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
-from tests.support.dying_attempts import record_proof, release_claims
+from tests.support.dying_attempts import quarantined, record_proof, release_claims
 from tests.support.ledger_story import HOUR
 from tests.support.scripted_broker import Kind, Log, ScriptedBroker
 from tests.support.story import FEED, Story
@@ -168,7 +171,6 @@ def as_told(report: PlanReport) -> dict[str, object]:
         "batches": told(report.batches),
         "adopted": [(each.batch_id, _told(each)) for each in report.adopted],
         "held": [(each.plan.batch_id, _told(each.plan)) for each in report.held],
-        "rescued": told(report.rescued),
         "wanted": report.wanted,
         "findings": sorted((each.key for each in report.findings), key=repr),
         "warnings": report.warnings,
@@ -251,15 +253,23 @@ def test_files_that_are_claimed_again_in_vain_are_lost_apart_from_what_nobody_re
         log.append(Kind.RECORD, 4)
         log.log_start_offset = 8
 
-    shown = dry_run(services, None)
-
-    lost = [each for each in shown.findings if each.verdict is Verdict.PROVEN_LOSS]
-    assert {(each.partition, each.from_offset, each.until_offset) for each in lost} == {
-        (0, 4, 6),
-        (0, 6, 8),
-        (1, 4, 8),
+    shown = [each for each in dry_run(services, None).findings if each.rule == A1]
+    assert told_of(shown) == {
+        (0, 4, 6, Verdict.PROVEN_LOSS),
+        (0, 6, 8, Verdict.UNKNOWN),
+        (1, 4, 8, Verdict.PROVEN_LOSS),
     }
     assert_done_as_shown(services, None, SAME_RUN)
+
+    report = land_feed(services, None, SAME_RUN)
+
+    kept = [each for each in report.findings if kept_in(each.evidence)]
+    assert told_of(kept) == {(0, 6, 8, Verdict.PROVEN_LOSS)}
+    assert len(quarantined(story)) == 1
+
+
+def told_of(found: Iterable[Finding]) -> set[tuple[object, ...]]:
+    return {(each.partition, each.from_offset, each.until_offset, each.verdict) for each in found}
 
 
 def test_a_committed_batch_is_published_before_a_window_is_planned_again(story: Story) -> None:

@@ -91,7 +91,7 @@ def published_file(story: Story) -> Path:
 # Beside a run -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", range(1, 9))
+@pytest.mark.parametrize("call", range(1, 13))
 def test_a_run_beside_it_is_no_alarm_whenever_it_lands(story: Story, call: int) -> None:
     land_feed(story.services(), None, OWNER)
     story.broker.logs[0].append(Kind.RECORD, 5)
@@ -125,7 +125,7 @@ def test_what_expires_after_it_was_landed_beside_it_is_no_loss(story: Story) -> 
     assert failing(report.findings) == []
 
 
-@pytest.mark.parametrize("call", range(1, 9))
+@pytest.mark.parametrize("call", range(1, 13))
 def test_a_rename_beside_it_is_no_loss_whenever_it_comes(story: Story, call: int) -> None:
     services = story.services(lease=LONG)  # it is on its way
     batch_id = committed(services)

@@ -218,6 +218,28 @@ def page_taken_at(name: str) -> datetime | None:
     return None
 
 
+def quarantine_of_attempts(root: str, feed: str) -> str:
+    """Where attempts' directories are kept that nobody will land any more."""
+    return f"{root}/{QUARANTINE_NAME}/{feed}/unproven"
+
+
+def given_up_at(path: str, feed: str) -> str | None:
+    """Where a directory in staging is kept once it was given up: an attempt's, or a batch's.
+
+    None for all of staging.
+
+    >>> given_up_at("/r/_staging/b1/a1", "orders")
+    '/r/_quarantine/orders/unproven/batch=b1/attempt=a1'
+    >>> given_up_at("/r/_staging", "orders")
+    """
+    root, _, within = path.partition(f"/{STAGING_NAME}/")
+    batch_id, _, attempt_id = within.partition("/")
+    if not batch_id:
+        return None
+    of_batch = f"{quarantine_of_attempts(root, feed)}/batch={batch_id}"
+    return f"{of_batch}/attempt={attempt_id}" if attempt_id else of_batch
+
+
 def directory_of(path: str) -> str:
     """The directory that a file, or a directory, lies in."""
     return path.rpartition("/")[0]

@@ -1,6 +1,6 @@
 """Facts in, a plan out. The one decision behind a run's plan and a dry run's.
 
-1. What attempts hold is asked before anything of it is called lost (`danger`).
+1. What attempts may hold is not lost (`log_judgement`).
 2. The broker's time index is asked by questions that the decision yields.
 3. What the plan says of the accounts after its changes is what the ledger then holds, but for the
    witnesses of logs, which the look hands over.
@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.planning.accounts_after import accounts_after
-from tallystick.domain.planning.danger import InDanger
 from tallystick.domain.planning.due import (
     PlanLimits,
     RunPlan,
@@ -30,13 +29,12 @@ from tallystick.domain.planning.due import (
     wanted_offsets,
 )
 from tallystick.domain.planning.failing_batches import taken_apart
-from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.domain.planning.log_changes import Accounts, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.planning.window_cuts import Borders, FirstOffsets, Question, window_pieces
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
-from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.z5_no_progress import frozen_time_index, may_be_frozen
 from tallystick.domain.window import Window
 
@@ -70,10 +68,10 @@ class PlanFacts:
     now: datetime
     frozen: FrozenPlan | None
     """The window's newest plan, also where nothing of it is left to land."""
-    look: InDanger
-    """The accounts, and what was seen of the log."""
-    asked: Asked | None
-    """What attempts have answered; None where nothing had to be asked."""
+    accounts: Accounts
+    seen: Observation
+    staged: Staged
+    """What attempts may hold."""
 
     @property
     def by_windows(self) -> tuple[Window, Borders] | None:
@@ -108,9 +106,9 @@ def carried_out_as_frozen(frozen: FrozenPlan | None) -> Plan | None:
 
 def decide(facts: PlanFacts) -> Decision:
     """The plan of these facts."""
-    terms, seen = facts.terms, facts.look.seen
+    terms, seen = facts.terms, facts.seen
     changes, groups = _changes(facts)
-    after = accounts_after(facts.look.accounts, changes)
+    after = accounts_after(facts.accounts, changes)
     ends = yield from _window_ends(facts)
     findings = (*_findings(facts, changes), *(yield from _frozen_index(facts, after, ends)))
     left = facts.frozen.where(after) if facts.frozen else None
@@ -142,28 +140,24 @@ def decide(facts: PlanFacts) -> Decision:
         adopted=adopted,
         held=held,
         wanted=run.wanted,
-        warnings=(*_late_beginning(facts.look), *_warnings(facts, run), *_runs_left(run)),
+        warnings=(*_late_beginning(facts, changes), *_warnings(facts, run), *_runs_left(run)),
     )
 
 
 def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
     """What becomes of the logs and of batches that fail again and again; which partitions part."""
-    look = facts.look
-    changes = look.changes
-    if facts.asked is not None:
-        changes = judge_logs(look.accounts, look.seen, facts.asked)
+    accounts, seen, staged = facts.accounts, facts.seen, facts.staged
+    changes = judge_logs(accounts, seen, staged)
     # Claims that the log has lost are not released, also where an attempt may hold them.
-    cuts, isolation = look.changes.cuts, facts.terms.isolation
-    apart = taken_apart(look.accounts, look.seen.snapshot, isolation, cuts, facts.asked)
+    gone = judge_logs(accounts, seen).cuts if staged.held else changes.cuts
+    apart = taken_apart(accounts, seen.snapshot, facts.terms.isolation, gone, staged)
     return replace(changes, cuts=(*changes.cuts, *apart.cuts)), apart.groups
 
 
 def _findings(facts: PlanFacts, changes: LogChanges) -> tuple[Finding, ...]:
-    feed, look = facts.terms.feed, facts.look
-    known, seen = look.accounts.generations, look.seen
+    feed, known, seen = facts.terms.feed, facts.accounts.generations, facts.seen
     return (
         *change_findings(feed, known, changes, seen),
-        *unasked_attempts(feed, facts.terms.topic, look.at_stake(facts.asked)),
         *unheard_partitions(feed, known, seen.snapshot),
     )
 
@@ -173,14 +167,14 @@ def _window_ends(facts: PlanFacts) -> Generator[Question, FirstOffsets, FirstOff
     if facts.by_windows is None:
         return None
     window, _ = facts.by_windows
-    return (yield Question(window.until_instant, tuple(facts.look.seen.snapshot.partitions)))
+    return (yield Question(window.until_instant, tuple(facts.seen.snapshot.partitions)))
 
 
 def _frozen_index(
     facts: PlanFacts, after: Accounts, ends: FirstOffsets | None
 ) -> Generator[Question, FirstOffsets, tuple[Finding, ...]]:
     """Partitions in which a record from the future holds up every window (Z5)."""
-    snapshot, isolation = facts.look.seen.snapshot, facts.terms.isolation
+    snapshot, isolation = facts.seen.snapshot, facts.terms.isolation
     doubtful = may_be_frozen(after.generations, snapshot, isolation, ends or {})
     if not doubtful:
         return ()
@@ -208,10 +202,10 @@ def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
     )
 
 
-def _late_beginning(look: InDanger) -> tuple[str, ...]:
+def _late_beginning(facts: PlanFacts, changes: LogChanges) -> tuple[str, ...]:
     """A warning when the feed's very first look comes after records were deleted."""
-    opened = () if look.accounts.generations else look.changes.opened
-    bounds = look.seen.snapshot.partitions
+    opened = () if facts.accounts.generations else changes.opened
+    bounds = facts.seen.snapshot.partitions
     # A start policy may begin later than the log itself.
     late = [
         each

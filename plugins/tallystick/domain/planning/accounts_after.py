@@ -1,4 +1,4 @@
-"""What the ledger holds once changes are applied, or a batch is planned or committed.
+"""What the ledger holds once changes are applied.
 
 The ledger performs the same changes; tests/contract holds the two together. Witnesses of logs that
 it knows are left out: only a look that the ledger keeps hands them over.
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.batch import BatchStatus, PlannedRange
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
@@ -35,36 +35,6 @@ def accounts_after(accounts: Accounts, changes: LogChanges) -> Accounts:
     for number, opened in enumerate(changes.opened, start=1):
         generations[opened.partition.partition] = opened.account(GenerationId(-number))
     return Accounts(generations, unfinished, _retired(accounts, generations))
-
-
-def accounts_after_claim(accounts: Accounts, batch: BatchStatus) -> Accounts:
-    """The accounts once this batch is planned, too, whose offsets nobody holds."""
-    generations = dict(accounts.generations)
-    for planned in batch.plan.ranges:
-        account = generations[planned.offsets.partition.partition]
-        beyond = tuple(sorted((*account.beyond, planned.offsets)))
-        generations[account.partition.partition] = replace(account, beyond=beyond)
-    return replace(accounts, generations=generations, unfinished=[*accounts.unfinished, batch])
-
-
-def accounts_after_commit(accounts: Accounts, plan: BatchPlan) -> Accounts:
-    """The accounts once the batch is committed with these ranges, which are all that it claims."""
-    unfinished = [each for each in accounts.unfinished if each.plan.batch_id != plan.batch_id]
-    before, claims = _claims(accounts.unfinished), _claims(unfinished)
-    generations = dict(accounts.generations)
-    for planned in () if plan.is_repair else plan.ranges:
-        account = accounts.generations[planned.offsets.partition.partition]
-        until = max(account.read_until or 0, planned.offsets.until_offset)
-        tail = _tail_of(account, before.get(account.generation_id, ()))
-        generations[account.partition.partition] = replace(
-            account.with_tail(
-                claims.get(account.generation_id, ()),
-                {*tail.settled, planned.offsets},
-                tail.unreadable,
-            ),
-            read_until=until,
-        )
-    return Accounts(generations, unfinished, accounts.retired_topic_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What becomes of batches that fail again and again: asked, taken apart, and searched for what is
+"""What becomes of batches that fail again and again: taken apart, and searched for what is
 to blame, so that what is sick fails alone.
 
 A batch is landed and committed as a whole: a partition that can't be read or proven would keep up
@@ -12,8 +12,9 @@ to hundreds of healthy ones from landing, until retention takes their records.
 4. A partition that can't be read now, for want of a leader or behind a high watermark that lags,
    keeps its claim: an attempt may hold it. The others of its batch are released, and landed without
    it.
-5. No batch loses a claim here before its attempts were asked what they hold: it can't be committed
-   any more when a part is landed otherwise.
+5. A batch is halved, and a repair given up, only while the log has all that it claims: then
+   nothing that an attempt holds is the only copy. One is parted for want of a leader only if its
+   attempts hold nothing, for then nobody can tell what the log has.
 6. Where it is Spark that fails or hangs, single offsets may be to blame: they are looked for when a
    batch fails for the second time, or at once where it holds one offset only. None is set aside
    while an earlier attempt holds what can be committed, or can't be asked.
@@ -27,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.batches.states import Isolation, RangeState
 from tallystick.domain.finding_codes import FindingCode
@@ -38,6 +39,7 @@ from tallystick.domain.offsets.ranges import OffsetRange, subtract
 from tallystick.domain.planning.log_changes import Accounts, CutClaim
 
 _TRIES_TOGETHER: Final = 2
+_NOTHING_STAGED: Final = Staged()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +60,26 @@ def taken_apart(
     accounts: Accounts,
     snapshot: BrokerSnapshot,
     isolation: Isolation,
-    cut_already: Sequence[CutClaim],
-    asked: Asked | None,
+    gone: Sequence[CutClaim],
+    staged: Staged = _NOTHING_STAGED,
 ) -> TakenApart:
-    """What to take apart; a batch that loses claims for another reason is left to that.
+    """What to take apart.
 
-    `asked` is what the attempts have answered. None: what to take apart if none held anything.
+    `gone` are the claims that end because of what the log shows, if no attempt holds anything: a
+    batch with one of these is left whole.
     """
-    busy = {each.batch_id for each in cut_already}
+    busy = {each.batch_id for each in gone}
     cuts: list[CutClaim] = []
     groups: dict[int, int] = {}
     for batch in accounts.unfinished:
-        is_asked = asked is None or asked.is_answer_of(batch)
-        if batch.plan.batch_id in busy or batch.is_held or not is_asked:
+        if batch.plan.batch_id in busy or staged.has_begun(batch):
             continue
         readable = [each for each in batch.plan.ranges if _is_readable(each, snapshot, isolation)]
-        if len(readable) < len(batch.plan.ranges) and not batch.plan.is_repair:
-            cuts += [_released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable]
+        if len(readable) < len(batch.plan.ranges):
+            if not batch.plan.is_repair and not staged.may_hold(batch):
+                cuts += [
+                    _released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable
+                ]
             continue
         if not _fails_again_and_again(batch):
             continue
@@ -88,21 +93,16 @@ def taken_apart(
     return TakenApart(tuple(cuts), groups)
 
 
-def to_be_asked(accounts: Accounts) -> frozenset[BatchId]:
-    """The batches that fail again and again: what their attempts hold is committed, if it can be.
+def failing_batches(accounts: Accounts) -> frozenset[BatchId]:
+    """The batches that fail again and again, and that nobody holds.
 
     Of one that can't be parted the next attempt may set offsets aside.
     """
     return frozenset(
         each.plan.batch_id
         for each in accounts.unfinished
-        if not each.is_held and _is_asked_when_planned(each)
+        if not each.is_held and each.applications >= _TRIES_TOGETHER
     )
-
-
-def _is_asked_when_planned(batch: BatchStatus) -> bool:
-    """True where each plan asks the attempts of the batch before they are tried once more."""
-    return batch.applications >= _TRIES_TOGETHER
 
 
 def stops_at_ends(before: BatchStatus, logs: Sequence[GenerationAccount]) -> bool:

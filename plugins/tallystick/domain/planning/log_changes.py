@@ -81,8 +81,8 @@ class LostRange:
     offsets: OffsetRange
     code: FindingCode
     evidence: Mapping[str, object] = field(default_factory=dict)
-    not_asked: Mapping[str, str] = field(default_factory=dict)
-    """Directories of attempts that may hold them, each with why it could not be asked."""
+    held_in: Mapping[str, str] = field(default_factory=dict)
+    """Directories of attempts that may hold them, each with why nothing of it is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class LogChanges:
     """Their logs are over, and what attempts hold of them is not known yet: closed later."""
     stopped: Sequence[EndedGeneration] = ()
     lost: Sequence[LostRange] = ()
-    not_lost: Sequence[LostRange] = ()
-    """What would be lost, and may be in files that could not be asked: nothing of it changes."""
+    held: Sequence[LostRange] = ()
+    """What would be lost, and may be in files that are not settled: nothing of it changes."""
     cuts: Sequence[CutClaim] = ()
     due_again: Sequence[PlannedRange] = ()
     """Unreadable offsets that a person has asked for again."""

@@ -8,10 +8,10 @@ Performs nothing. The rules are the table "Logs that change under us" in docs/de
 3. The start policy is asked for the feed's very first plan only.
 4. A repair is carried out whole or not at all: what can't be read any more ends it, and what was
    committed before stays as it was.
-5. No claim becomes lost, and no repair ends for what expired, before the batch's attempts were
-   asked what they hold: they may have read these offsets in time. No generation is closed before,
-   for nobody asks for the offsets of a closed one again.
-6. What may be in files that could not be asked is told, and not lost.
+5. A claim stands while an attempt may hold it: one that lives, or whose files lie in staging. So
+   do offsets that nobody claims, and repairs; no generation is closed before, for nobody asks for
+   the offsets of a closed one again.
+6. What stands for files of dead attempts is told as UNKNOWN.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from tallystick.domain.attempts.asked import Asked
-from tallystick.domain.batches.batch import BatchStatus, PlannedRange
+from tallystick.domain.attempts.staged import Staged
+from tallystick.domain.batches.batch import PlannedRange
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
@@ -39,13 +40,17 @@ from tallystick.domain.planning.log_changes import (
     OpenedGeneration,
 )
 
+_NOTHING_STAGED: Final = Staged()
 
-def judge_logs(accounts: Accounts, seen: Observation, asked: Asked | None = None) -> LogChanges:
+
+def judge_logs(
+    accounts: Accounts, seen: Observation, staged: Staged = _NOTHING_STAGED
+) -> LogChanges:
     """What the ledger must change before it plans, partition by partition.
 
-    `asked` is what the attempts have answered. None: what would change if none held anything.
+    `staged` is what attempts may hold; where it is left out, dead ones hold nothing.
     """
-    changes = _Collected(accounts, seen, asked)
+    changes = _Collected(accounts, seen, staged)
     is_first_plan = not accounts.generations
     identity = (seen.snapshot.cluster_id, seen.snapshot.topic_id)
     ordinal = _ordinal_of(identity, accounts)
@@ -90,16 +95,15 @@ def _reason_to_open(is_first_plan: bool, account: GenerationAccount | None) -> s
 class _Collected:
     """The changes while they are gathered, one generation after the other."""
 
-    def __init__(self, accounts: Accounts, seen: Observation, asked: Asked | None) -> None:
+    def __init__(self, accounts: Accounts, seen: Observation, staged: Staged) -> None:
         self.seen = seen
-        self._was_asked = asked is not None
-        self._asked = asked or Asked()
+        self._staged = staged
         self.opened: list[OpenedGeneration] = []
         self.closed: list[EndedGeneration] = []
         self.waiting: list[EndedGeneration] = []
         self.stopped: list[EndedGeneration] = []
         self.lost: list[LostRange] = []
-        self.not_lost: list[LostRange] = []
+        self.held: list[LostRange] = []
         self.cuts: list[CutClaim] = []
         self._claims: defaultdict[GenerationId, list[_Claim]] = defaultdict(list)
         self._repairs = [each for each in accounts.unfinished if each.plan.is_repair]
@@ -110,25 +114,9 @@ class _Collected:
                 claim = _Claim(
                     batch.plan.batch_id,
                     planned.offsets,
-                    is_living=batch.is_held,
-                    may_be_held=self._may_hold(batch),
+                    is_living=staged.has_begun(batch),
                 )
                 self._claims[planned.generation_id].append(claim)
-
-    def _may_hold(self, batch: BatchStatus) -> bool:
-        """True while an attempt may hold what it claims: it lives, or was not asked."""
-        if batch.is_held:
-            return True
-        return self._was_asked and not self._asked.is_answer_of(batch)
-
-    def _may_land(self, account: GenerationAccount, offsets: OffsetRange) -> bool:
-        """True when files of whatever batch may still be committed for some of the offsets."""
-        return bool(self._held(account, offsets))
-
-    def _held(self, account: GenerationAccount, offsets: OffsetRange) -> list[OffsetRange]:
-        """For which of the offsets that is so."""
-        may_land = [each.intersection(offsets) for each in self._asked.may_land]
-        return [*filter(None, may_land), *self._asked.not_to_be_lost(account, offsets)]
 
     def frozen(self) -> LogChanges:
         """The changes as a value."""
@@ -138,7 +126,7 @@ class _Collected:
             tuple(self.waiting),
             tuple(self.stopped),
             tuple(self.lost),
-            tuple(self.not_lost),
+            tuple(self.held),
             (*self.cuts, *self._ended_repairs()),
         )
 
@@ -149,7 +137,7 @@ class _Collected:
             codes = [self._why_unreadable(each, ended) for each in repair.plan.ranges]
             code = next((each for each in codes if each), None)
             # An attempt may have read the records in time: its verification will tell.
-            if code is None or (code in NOT_IN_THE_LOG and self._may_hold(repair)):
+            if code is None or (code in NOT_IN_THE_LOG and self._staged.may_hold(repair)):
                 continue
             for planned in repair.plan.ranges:
                 yield CutClaim(
@@ -218,8 +206,8 @@ class _Collected:
         # Such a claim is left alone: its attempt may have read the records in time. If it did not,
         # its verification fails, and the next plan cuts the claim.
         claims = self._claims[account.generation_id]
-        cuttable = [each for each in claims if not each.may_be_held]
-        self._tell_unasked(account, log_start_offset, code, evidence)
+        cuttable = [each for each in claims if not each.is_living]
+        self._tell_held(account, log_start_offset, code, evidence)
         self._lose(account, log_start_offset, code, evidence, cuttable)
 
     def _close(self, account: GenerationAccount) -> None:
@@ -238,27 +226,23 @@ class _Collected:
             "seen_at": snapshot.taken_at.isoformat(),
         }
         until = account.readable_before
-        self._tell_unasked(account, until, FindingCode.TOPIC_RECREATED, evidence)
-        if self._is_to_be_asked(account):
+        is_told = self._tell_held(account, until, FindingCode.TOPIC_RECREATED, evidence)
+        if is_told or self._is_worked_on(account):
             self.waiting.append(ended)
             return
         self.closed.append(ended)
         claims = self._claims[account.generation_id]
         self._lose(account, until, FindingCode.TOPIC_RECREATED, evidence, claims)
 
-    def _is_to_be_asked(self, account: GenerationAccount) -> bool:
-        """True where attempts may hold some of it after they were asked: not all could be."""
-        if not self._was_asked:
-            return False
-        unread = offset_range(account.partition, account.frontier, account.readable_before)
-        is_held = any(each.may_be_held for each in self._claims[account.generation_id])
-        is_repaired = any(
+    def _is_worked_on(self, account: GenerationAccount) -> bool:
+        """True while a living attempt, or one of a repair, may hold some of it."""
+        is_living = any(each.is_living for each in self._claims[account.generation_id])
+        return is_living or any(
             planned.generation_id == account.generation_id
             for repair in self._repairs
-            if self._may_hold(repair)
+            if self._staged.may_hold(repair)
             for planned in repair.plan.ranges
         )
-        return is_held or is_repaired or bool(unread and self._may_land(account, unread))
 
     def _stop(
         self, account: GenerationAccount, reason: str, *, is_overwritten: bool = False
@@ -268,7 +252,7 @@ class _Collected:
         ends = [account.frontier, bounds.high_watermark]
         first = min(ends if check.cut_at is None else [*ends, check.cut_at])
         gone = offset_range(account.partition, first, account.readable_before)
-        kept = self._asked.kept_for(account, gone) if gone else ()
+        kept = self._staged.places_for(account, gone) if gone else ()
         ended = EndedGeneration(account.generation_id, code, reason, kept, is_overwritten)
         self.stopped.append(ended)
         for claim in self._claims[account.generation_id]:
@@ -288,44 +272,45 @@ class _Collected:
         """
         for claim in cuttable:
             gone = claim.offsets.clipped(0, until_offset)
-            stays = claim.standing(until_offset, self._held(account, gone)) if gone else ()
+            held = self._staged.held_of(account, gone) if gone else ()
+            stays = claim.standing(until_offset, held)
             for each in subtract(gone, stays) if gone else ():
                 cut = claim.cut(account, each, RangeState.LOST, code)
-                self.cuts.append(replace(cut, kept=self._asked.kept_for(account, each)))
+                self.cuts.append(replace(cut, kept=self._staged.places_for(account, each)))
         for unclaimed in self._unclaimed(account, until_offset):
-            for each in subtract(unclaimed, self._asked.not_to_be_lost(account, unclaimed)):
-                kept = self._asked.kept_for(account, each)
+            for each in subtract(unclaimed, self._staged.held_of(account, unclaimed)):
+                kept = self._staged.places_for(account, each)
                 told = {**evidence, "kept": list(kept)} if kept else evidence
                 self.lost.append(LostRange(account.generation_id, each, code, told))
 
     def _unclaimed(self, account: GenerationAccount, until_offset: int) -> tuple[OffsetRange, ...]:
-        """Everything below `until_offset` that nothing holds, and no files will land."""
+        """Everything below `until_offset` that no range holds."""
         whole = offset_range(account.partition, account.frontier, until_offset)
         standing = set(account.beyond).difference(account.unreadable)
-        return subtract(whole, [*standing, *self._asked.may_land]) if whole else ()
+        return subtract(whole, standing) if whole else ()
 
-    def _tell_unasked(
+    def _tell_held(
         self,
         account: GenerationAccount,
         until_offset: int,
         code: FindingCode,
         evidence: Mapping[str, object],
-    ) -> None:
-        """What would be lost below `until_offset`, if files of it could be asked and held nothing.
+    ) -> bool:
+        """Tell what would be lost below `until_offset`, if no dead attempt held it; True for any.
 
-        Not what a living attempt holds: it may commit.
+        Not what a living one holds: it may commit.
         """
         dead = [each for each in self._claims[account.generation_id] if not each.is_living]
         perhaps: list[OffsetRange] = []
         for claim in dead:
             if gone := claim.offsets.clipped(0, until_offset):
-                unasked = self._asked.not_to_be_lost(account, gone)
-                perhaps += claim.standing(until_offset, unasked)
+                perhaps += claim.standing(until_offset, self._staged.held_of(account, gone))
         for each in self._unclaimed(account, until_offset):
-            perhaps += self._asked.not_to_be_lost(account, each)
+            perhaps += self._staged.held_of(account, each)
         for each in perhaps:
-            reasons = self._asked.reasons_for(account, each)
-            self.not_lost.append(LostRange(account.generation_id, each, code, evidence, reasons))
+            reasons = {one.path: one.reason for one in self._staged.holders(account, each)}
+            self.held.append(LostRange(account.generation_id, each, code, evidence, reasons))
+        return bool(perhaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +320,7 @@ class _Claim:
     batch_id: BatchId
     offsets: OffsetRange
     is_living: bool
-    """True while an attempt holds its lease."""
-    may_be_held: bool
-    """True while an attempt may hold these offsets."""
+    """True while an attempt holds its lease, and where one has begun since staging was listed."""
 
     def standing(self, until_offset: int, held: Sequence[OffsetRange]) -> list[OffsetRange]:
         """What stays below `until_offset` of a claim that is held in part: it stays one range."""

@@ -11,7 +11,8 @@ Every finding is in the plan exactly once. Decides; performs nothing.
    manifest.
 4. A manifest that is gone is written anew; a batch that nobody holds is adopted.
 5. A record that Spark could not read is asked for again on an operator's word.
-6. A new generation of a log that was cut is opened only on an operator's word.
+6. Files of attempts that hold up a loss are given up only on an operator's word.
+7. A new generation of a log that was cut is opened only on an operator's word.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ from tallystick.domain.repair.quarantining import (
     EndsWithStray,
     Quarantine,
     ending_with_strays,
+    give_up_files,
     quarantine_bare,
     quarantine_stray,
 )
 from tallystick.domain.repair.reading_again import ReadAgain, read_again
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
 
 Step = (
@@ -90,6 +93,9 @@ def plan_repair(
 def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
     """The steps about one finding; or why it is left alone."""
     found = numbered.finding
+    if held := held_in(found.evidence):
+        yield from give_up_files(numbered, held, facts)
+        return
     match found.rule.mending:
         case Mending.LAND_AGAIN:
             yield from harmed_files(numbered, facts)

@@ -4,7 +4,9 @@
 2. A stray that may be the only copy of its rows is moved only when its finding is named. So is a
    batch's directory without a manifest.
 3. What another feed has landed is not this feed's to move.
-4. A finding about rows that a stray holds too ends with the stray.
+4. Files of attempts that may hold what the log has lost are given up only when the finding is named
+   that they hold up.
+5. A finding about rows that a stray holds too ends with the stray.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of
+from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of, given_up_at
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.rules.a9_stray_file import OTHER_FEED
 from tallystick.domain.rules.a10_ledger_behind import BARE
@@ -34,7 +36,7 @@ _BY_NUMBER: Final = "It may be the only copy, so it is moved when this finding i
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """A stray file, and where it is kept."""
+    """A stray file, or files of attempts that are given up; and where it is kept."""
 
     path: str
     quarantine: str
@@ -76,6 +78,18 @@ def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine
     if found.name == BARE and facts.is_operators_word:
         return _kept(found.subject, numbered, facts.roots)
     return NotMended(numbered.finding_id, found.next_step)
+
+
+def give_up_files(
+    numbered: NumberedFinding, held: Iterable[str], facts: RepairFacts
+) -> Iterator[Quarantine | NotMended]:
+    """The directories of attempts that hold up the loss of a finding."""
+    number, found = numbered.finding_id, numbered.finding
+    places = {path: given_up_at(path, found.feed) for path in held}
+    if None in places.values() or not facts.is_operators_word:
+        yield NotMended(number, found.next_step)
+    else:
+        yield from (Quarantine(path, str(place), number) for path, place in places.items())
 
 
 def ending_with_strays(

@@ -2,8 +2,7 @@
 
 1. Only who looked can close: a witness that did not answer closes nothing, and a partition without
    a leader, one that the broker did not list, or whose batches could not be read, has not answered.
-   Nor has storage for a file that could not be asked (U1 of the same subject), or for what may lie
-   in a directory of attempts that could not be asked.
+   Nor has storage for a file that could not be asked (U1 of the same subject).
 2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
    word, never by a look. The witness that a doubt is about is not there to be asked again.
 3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
@@ -17,12 +16,10 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Final, assert_never
 
-from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, subtract
 from tallystick.domain.rules.a3_log_cut import ended_by_reopening
 from tallystick.domain.rules.a10_ledger_behind import A10
 from tallystick.domain.rules.b2_landed_twice import B2
@@ -31,7 +28,6 @@ from tallystick.domain.rules.evidence import batch_in, file_in, topic_id_in
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.rule import Ending, SubjectKind, Trait
-from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, may_hold_any_of
 
 
 class Payloads(Enum):
@@ -62,12 +58,8 @@ class Heard:
     replaced: Collection[CommittedFile] = ()
     """Files whose place a repair has taken."""
     payloads: Payloads = Payloads.NOT_COMPARED
-    lost: Sequence[tuple[GenerationAccount, OffsetRange, str]] = ()
-    """What the ledger has as lost."""
     not_told: Collection[int] = ()
     """Partitions of which it did not tell with what their unread part begins."""
-    unasked: Sequence[Unasked] = ()
-    """The directories of attempts that could not be asked what they hold."""
 
     def is_broker_heard_on(self, each: Finding, account: GenerationAccount | None) -> bool:
         """True when the broker answered for the finding's partition, or for the topic without one.
@@ -85,7 +77,6 @@ class Heard:
 
 
 _IS_ABOUT: Final[Mapping[SubjectKind, Callable[[Finding], bool]]] = {
-    SubjectKind.ATTEMPTS: is_of_attempts,
     SubjectKind.BATCH_ROWS: is_of_batch_rows,
 }
 
@@ -117,7 +108,7 @@ def ended_findings(
         is_unasked = each.level is Level.L2 and each.subject in unasked
         if each.key not in still and not is_there and not is_unasked:
             if each.is_foreseen:
-                reason = _foreseen_no_more(each, found, heard, generations)
+                reason = _foreseen_no_more(each, heard, generations)
             else:
                 reason = _reason(each, heard, generations)
             if reason:
@@ -126,43 +117,15 @@ def ended_findings(
 
 
 def _foreseen_no_more(
-    each: Finding,
-    found: Sequence[Finding],
-    heard: Heard,
-    generations: Mapping[int, GenerationAccount],
+    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
 ) -> str | None:
-    """What ended a finding that no plan has recorded as it was foreseen.
-
-    Where files that may hold its rows could not be asked: only that all of its offsets are foreseen
-    in other findings now, or recorded as lost.
-    """
-    account = each.account_in(generations)
-    is_unasked = any(may_hold_any_of(one, each) for one in heard.unasked)
-    if is_unasked and not _is_told_anew(each, found, heard):
-        return None
-    if not heard.is_broker_heard_on(each, account):
+    """What ended a finding that no plan has recorded as it was foreseen."""
+    if not heard.is_broker_heard_on(each, each.account_in(generations)):
         return None
     return (
         f"It was foreseen. The look at {heard.taken_at.isoformat(timespec='seconds')} does not"
         " foresee it any more: what a plan has recorded instead is in findings of its own."
     )
-
-
-def _is_told_anew(each: Finding, found: Sequence[Finding], heard: Heard) -> bool:
-    """True where each of its offsets is foreseen in a finding of this look, or recorded as lost."""
-    mine = _offsets_of(each)
-    foreseen = [
-        _offsets_of(one) for one in found if one.is_foreseen and one.generation == each.generation
-    ]
-    lost = [offsets for log, offsets, _ in heard.lost if log.ordinal == each.generation]
-    return mine is not None and not subtract(mine, [*filter(None, foreseen), *lost])
-
-
-def _offsets_of(found: Finding) -> OffsetRange | None:
-    if found.partition is None or found.from_offset is None or found.until_offset is None:
-        return None
-    partition = TopicPartition(found.topic, found.partition)
-    return offset_range(partition, found.from_offset, found.until_offset)
 
 
 def _reason(
@@ -177,7 +140,7 @@ def _reason(
     match ending_of(each):
         case Ending.LEDGER:
             return gone
-        case Ending.BROKER | Ending.ATTEMPTS_ASKED | Ending.UNREAD_HEAD | Ending.LISTING as ending:
+        case Ending.BROKER | Ending.UNREAD_HEAD | Ending.LISTING as ending:
             return gone if _was_looked_for(each, ending, heard, account) else None
         case Ending.OFFSETS_READ | Ending.FULL_READ | Ending.SECOND_READ as ending:
             return gone if _is_well_by_now(each, ending, heard) else None
@@ -200,8 +163,6 @@ def _was_looked_for(
     if ending is Ending.LISTING:
         return heard.storage
     if ending is Ending.UNREAD_HEAD and each.partition in heard.not_told:
-        return False
-    if ending is Ending.ATTEMPTS_ASKED and any(one.covers(each.subject) for one in heard.unasked):
         return False
     return heard.is_broker_heard_on(each, account)
 

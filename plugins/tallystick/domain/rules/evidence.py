@@ -17,7 +17,9 @@ NULL_IF_NOT_ASKED: Final = ("checksum", "sole_rows")
 """What is null where it could not be asked: the file's checksum now, the rows that only it holds.
 """
 NOT_ASKED: Final = "not_asked"
-"""Where rows may lie that nobody could ask: one path, or the directories of attempts."""
+"""The path where rows may lie, and where nobody could look."""
+HELD_IN: Final = "held_in"
+"""The directories of attempts that may hold rows which no commit does, each with why not."""
 
 
 def of_batch(batch_id: BatchId) -> dict[str, object]:
@@ -87,14 +89,14 @@ def path_not_asked(evidence: Mapping[str, object]) -> str | None:
     return path if isinstance(path, str) else None
 
 
-def of_attempts_not_asked(reasons: Mapping[str, str]) -> dict[str, object]:
+def of_held(reasons: Mapping[str, str]) -> dict[str, object]:
     """What a finding carries whose rows attempts may hold: their directories, each with the reason
-    why it could not be asked.
+    why nothing of it is committed.
     """
-    return {NOT_ASKED: reasons}
+    return {HELD_IN: reasons}
 
 
-def attempts_not_asked(evidence: Mapping[str, object]) -> Mapping[str, str] | None:
-    """The directories of attempts that could not be asked, with the reasons; None without any."""
-    reasons = evidence.get(NOT_ASKED)
+def held_in(evidence: Mapping[str, object]) -> Mapping[str, str] | None:
+    """The directories of attempts that may hold the rows, with the reasons; None without any."""
+    reasons = evidence.get(HELD_IN)
     return reasons if isinstance(reasons, Mapping) else None

@@ -8,7 +8,7 @@ from typing import Final
 
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
-from tallystick.domain.identities import GenerationId, is_foreseen
+from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import (
@@ -24,7 +24,7 @@ from tallystick.domain.rules.a3_log_cut import cut_finding, doubted_logs
 from tallystick.domain.rules.a5_topic_recreated import A5, lost_with_topic, unknown_tail
 from tallystick.domain.rules.a8_committed_file_missing import lost_rows
 from tallystick.domain.rules.a11_unreadable_record import given_up
-from tallystick.domain.rules.evidence import of_attempts_not_asked, of_batch, of_kept
+from tallystick.domain.rules.evidence import of_batch, of_held, of_kept
 from tallystick.domain.rules.findings import Finding, foreseen
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
@@ -66,13 +66,13 @@ def change_findings(
         for ended, is_waiting in ((changes.closed, False), (changes.waiting, True))
         for each in ended
     ]
-    not_lost = [_not_lost(feed, by_id[each.generation_id], each) for each in changes.not_lost]
+    held = [_held(feed, by_id[each.generation_id], each) for each in changes.held]
     begun = [
         unseen_beginning(feed, each.account(GenerationId(-1)))
         for each in changes.opened
         if each.begins_unseen
     ]
-    return (*lost, *not_lost, *stopped, *closed, *begun, *doubted_logs(feed, generations, seen))
+    return (*lost, *held, *stopped, *closed, *begun, *doubted_logs(feed, generations, seen))
 
 
 def lost_finding(
@@ -122,24 +122,25 @@ def foreseen_findings(
     return tuple(foreseen(each) for each in change_findings(feed, generations, changes, seen))
 
 
-def _not_lost(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
-    """What the log has no more, as long as files that may hold it could not be asked.
-
-    No plan records it, so it is as foreseen: a look that could ask says what became of it.
-    """
-    evidence = {**gone.evidence, **of_attempts_not_asked(gone.not_asked)}
+def _held(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
+    """What the log has no more, as long as files of attempts may hold it."""
+    evidence = {**gone.evidence, **of_held(gone.held_in)}
     told = lost_finding(feed, account, gone.offsets, gone.code, evidence)
-    why = " ".join(f"{path}: {reason}" for path, reason in gone.not_asked.items())
+    why = " ".join(f"{path}: {reason}" for path, reason in gone.held_in.items())
     return foreseen(
         replace(
             told,
             verdict=Verdict.UNKNOWN,
-            cause=f"{told.cause} But files that may hold them could not be asked: {why}",
-            next_step="The finding about each of these directories (U1) says what ends this.",
+            cause=f"{told.cause} But attempts may hold them: {why}",
+            next_step=(
+                "Bring back what can't be read. The next run commits what it can prove of these"
+                " files, and gives the rest up, before it plans. If nobody can read them again,"
+                f" give them up by this finding's number: tallystick repair {feed} NUMBER. They are"
+                " kept in quarantine, and the next plan names the place with what is lost."
+            ),
         )
     )
 
 
 def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    batch = {} if is_foreseen(cut.batch_id) else of_batch(cut.batch_id)
-    return {**batch, **of_kept(cut.kept)}
+    return {**of_batch(cut.batch_id), **of_kept(cut.kept)}

@@ -37,11 +37,6 @@ class Ending(StrEnum):
 
     LEDGER = "a reconcile that finds it no more in the ledger"
     BROKER = "a reconcile that finds it no more, if the broker answers for the partition"
-    ATTEMPTS_ASKED = (
-        "a reconcile, or a run's check, that could ask it, or finds that it is not there or that"
-        " nothing of it waits for a commit any more; of files that could not be committed, a run"
-        " that commits them, or lands their offsets"
-    )
     UNREAD_HEAD = (
         "a reconcile that finds it no more, if the broker tells with what the unread part of the"
         " partition begins"
@@ -69,7 +64,6 @@ class Ending(StrEnum):
 class SubjectKind(StrEnum):
     """What a finding is about, where its level alone does not say what ends it."""
 
-    ATTEMPTS = "a directory of attempts"
     BATCH_ROWS = "a batch's rows"
 
 

@@ -23,7 +23,7 @@ from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import file_in, of_topic, path_in
 from tallystick.domain.rules.file_findings import FileRows, finding_at_path, findings_of_file
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 _WITNESSES: Final = {Level.L1: "broker", Level.L2: "storage", Level.L3: "landed rows"}
@@ -41,7 +41,6 @@ U1: Final = Rule(
     compares="the witnesses' answers against what was asked",
     endings={
         Level.L1: Ending.BROKER,
-        SubjectKind.ATTEMPTS: Ending.ATTEMPTS_ASKED,
         Level.L2: Ending.LISTING,
         Level.L3: Ending.FULL_READ,
         Level.L4: Ending.BROKER,

@@ -23,9 +23,9 @@ from typing import Final
 from unicodedata import category, normalize
 
 from tallystick.domain.rules.evidence import (
-    NOT_ASKED,
+    HELD_IN,
     NULL_IF_NOT_ASKED,
-    attempts_not_asked,
+    held_in,
     path_not_asked,
 )
 from tallystick.domain.rules.findings import Finding
@@ -143,16 +143,16 @@ def as_far_as_asked(found: Finding, standing: Iterable[Finding]) -> Finding:
 def evidence_digest(evidence: Mapping[str, object]) -> bytes:
     """SHA-256 of the evidence as JSON, without what every look changes by itself.
 
-    Of what may be where nobody could ask: of these directories, for what the log has changes with
-    each look, and so do the words of a refusal.
+    Of what attempts may hold it is that of their directories: what the log has changes with each
+    look, and so do the words of a refusal.
 
     >>> evidence_digest({"b": 1, "a": 2}) == evidence_digest({"a": 2, "b": 1, "seconds": 7})
     True
     """
     kept = {name: value for name, value in evidence.items() if name not in _CHANGING}
-    reasons = attempts_not_asked(evidence)
+    reasons = held_in(evidence)
     if reasons is not None:
-        kept = {NOT_ASKED: sorted(reasons)}
+        kept = {HELD_IN: sorted(reasons)}
     return sha256(json.dumps(kept, sort_keys=True).encode()).digest()
 
 

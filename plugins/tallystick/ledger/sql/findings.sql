@@ -37,8 +37,8 @@ UPDATE finding f SET state = 'superseded'
 
 -- name: confirm_findings
 -- What stands already is confirmed, with the evidence as it is now, and the words that follow it. What
--- is foreseen keeps those of the first look: two people may have accepted it. What may be where nobody
--- could ask (not_asked) has the newest: its waiver is of these directories.
+-- is foreseen keeps those of the first look: two people may have accepted it. What attempts
+-- may hold (held_in) has the newest: its waiver is of their directories.
 UPDATE finding f
    SET last_confirmed_at = clock_timestamp(),
        cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
@@ -46,7 +46,7 @@ UPDATE finding f
        evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
   FROM (SELECT code, name, topic, generation, partition, from_offset, until_offset, subject,
                cause, next_step, evidence::jsonb AS evidence,
-               evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'not_asked' AS keeps
+               evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'held_in' AS keeps
           FROM unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
                       :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
                       :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])

@@ -44,6 +44,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
  WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified')
  ORDER BY b.batch_number;
 
+-- name: newest_tokens
+-- The newest token of each of the feed's batches that is planned, landing or verified.
+SELECT batch_id, newest_token FROM batch
+ WHERE feed = :feed AND state IN ('planned', 'landing', 'verified');
+
 -- name: newest_plan
 -- The newest revision of the feed's plan of this window.
 SELECT plan_id, planned_at FROM plan

@@ -18,7 +18,7 @@ from tallystick.errors import AttemptFenced, VerificationFailed
 from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import kept_by_others
+from tallystick.workflows.stored.staging import kept_by_others
 from tallystick.workflows.stored.unexplained import unexplained_paths
 
 
@@ -34,7 +34,8 @@ def take_over(services: Services, plan: BatchPlan, old: AttemptId, owner: Owner)
         attempt = _begun(services, plan, AttemptId(services.new_id()), owner)
     if attempt:
         place = StagingPath.of(plan, attempt.attempt_id)
-        services.store.rename_exclusive(str(StagingPath.of(plan, old)), str(place))
+        with failing(services, attempt):
+            services.store.rename_exclusive(str(StagingPath.of(plan, old)), str(place))
     return attempt
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -20,6 +19,7 @@ from tallystick.domain.report.troubles import (
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
@@ -29,22 +29,21 @@ from tallystick.domain.rules.log_findings import end_findings
 from tallystick.domain.rules.n1_overdue import missed_reconcile
 from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts, unasked_attempts
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import lasting_findings
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import CheckFailed, SourceError
 from tallystick.settings.cadence import longest_pause
-from tallystick.workflows.asking.foreseeing import foresee_plan
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,
     SecondReadReport,
     compare_newest,
 )
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.looking import look_at_log
+from tallystick.workflows.planning.looking import foreseen_by_look, look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,13 @@ def check(
         logs = services.ledger.ended_logs(services.feed_name)
         stopped = [each for each in logs if each[0].state is GenerationState.STOPPED]
         around = outlook(services, known, seen.snapshot)
+        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
+        # Listed after the look: what is gone by then was settled, and the next look tells of it.
+        to_come = foreseen_by_look(services, accounts, seen, staged(services)) if waiting else ()
+        known_keys = {each.key for each in told}
         standing = (
+            # What a plan has told of files that hold a loss up: each run fails until it is settled.
+            *(each for each in to_come if held_in(each.evidence) and each.key in known_keys),
             *end_findings(services.feed_name, stopped, told),
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
             *_missed_reconcile(services),
@@ -101,22 +106,11 @@ def check(
             seen.snapshot.taken_at,
             broker=seen.snapshot,
             storage=False,
-            lost=services.ledger.lost(services.feed_name),
             not_told=around.not_told,
         )
-        waiting = {
-            each.finding_id: each.finding
-            for each in recorded
-            if each.finding.is_foreseen or is_of_attempts(each.finding)
-        }
-        if waiting:
-            # What a look foresaw, or could not ask, and the run's plan has recorded otherwise.
-            to_come = foresee_plan(services, accounts, seen)
-            unasked = unasked_attempts(services.feed_name, services.topic, to_come.unasked)
-            heard = replace(heard, unasked=to_come.unasked)
-            ended = ended_findings(waiting, (*to_come.findings, *unasked), heard, known)
-            services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
-            standing = (*standing, *unasked)
+        # What a look foresaw, and the run's plan has recorded otherwise.
+        ended = ended_findings(waiting, to_come, heard, known)
+        services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)
     # A run that is run again tells what its first life has found, but for what has passed since.

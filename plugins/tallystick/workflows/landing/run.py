@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -18,15 +18,16 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.window import Window
 from tallystick.errors import AttemptFenced, BatchBusy, IngestionError
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish, publish
 from tallystick.workflows.committing.verification import CommitReport, verify_and_commit
 from tallystick.workflows.comparing.second_reading import NOTHING_COMPARED
 from tallystick.workflows.landing.checking import check, compare
 from tallystick.workflows.landing.land import landed
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.planning.plan_report import PlanReport
 from tallystick.workflows.services import Services
+from tallystick.workflows.settling.settle import settle_if_heard
 
 log = logging.getLogger(__name__)
 
@@ -66,15 +67,16 @@ class RunReport:
 def land_feed(services: Services, window: Window | None, owner: Owner) -> RunReport:
     """Plan, land, verify, commit and publish all that is due; then look for findings.
 
-    Raises what `plan_feed` raises, and what finishing raises when it may pass. Whatever goes wrong
-    in single batches, or after them, is in the report: what was landed must be told all the same.
+    Raises what `settle_and_plan` raises, and what finishing raises when it may pass. Whatever goes
+    wrong in single batches, or after them, is in the report: what was landed must be told all the
+    same.
     """
     failures: list[IngestionError] = []
     with noted(failures):
         finish(services, owner)
     if any(error.retry for error in failures):
         raise failures[0]
-    plan = plan_feed(services, window, owner)
+    plan = settle_and_plan(services, window, owner)
     outcomes = carry_out_all(services, plan.all_batches, owner)
     findings: Sequence[Finding] = ()
     on_record: Sequence[StoredFinding] = ()
@@ -88,6 +90,15 @@ def land_feed(services: Services, window: Window | None, owner: Owner) -> RunRep
         findings = check(services, plan.planned_at, owner, compared)
         on_record = services.ledger.findings(services.feed_name)
     return RunReport(plan, outcomes, findings, failures, on_record)
+
+
+def settle_and_plan(services: Services, window: Window | None, owner: Owner) -> PlanReport:
+    """Settle what attempts hold of what the log has lost, then plan by what is left of it.
+
+    Raises what `settle_if_heard` and `plan_feed` raise.
+    """
+    settled = settle_if_heard(services, owner)
+    return replace(plan_feed(services, window, owner), rescued=settled.committed)
 
 
 @contextmanager

@@ -47,13 +47,12 @@ from tallystick.errors import (
 )
 from tallystick.ports.progress import Progress
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.asking.offers import may_be_committed
 from tallystick.workflows.landing.application_result import result_text
 from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import kept_files
+from tallystick.workflows.settling.claiming_again import may_be_committed
 from tallystick.workflows.stored.staged_attempts import quarantined_at
-from tallystick.workflows.stored.unanswered import Unanswered
+from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +63,12 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
     """Return when no record is to blame for the failed landing, or it is too early to ask; False
     where Spark can read nothing at all, so that the batch is not to blame either.
 
-    Nothing is set aside of a batch that has begun to expire, or of which an earlier attempt may be
-    committed: the next plan asks its attempts first.
+    Nothing is set aside of a batch that has begun to expire, or that can be committed from what
+    attempts hold: the next run settles that first.
 
-    `before` is the batch as it stood before this attempt. Raises RecordsUnreadable once the offsets
-    are set aside: then the batch is over, and all its other offsets are due again.
+    `before` is the batch as it stood before this attempt. Raises AttemptNotAsked while a directory
+    that may hold the record can't be read; RecordsUnreadable once the offsets are set aside: then
+    the batch is over, and all its other offsets are due again.
     """
     if not is_search_due(before):
         return True
@@ -86,9 +86,6 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         return not result.reads_nothing
     status = services.ledger.batch(attempt.batch_id)
     plan = status.plan
-    if may_be_committed(services, status, snapshot):
-        log.warning("Batch %s: an earlier attempt may have read it all.", plan.batch_id)
-        return True
     if _has_expired(plan, snapshot):
         log.warning("Batch %s: the log start has passed some of it meanwhile.", plan.batch_id)
         return True
@@ -96,6 +93,9 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
         OffsetRange(TopicPartition(plan.topic, each.partition), each.offset, each.offset + 1): each
         for each in result.unreadable
     }
+    if may_be_committed(services, plan, snapshot, list(found)):
+        log.warning("Batch %s: an earlier attempt has read it all.", plan.batch_id)
+        return True
     kept = _kept_by_others(services, plan, attempt)
     findings = [
         unreadable_record(plan, offsets, each.reason, places_for(kept, plan.topic_id, offsets))
@@ -110,7 +110,7 @@ def set_unreadable_aside(services: Services, attempt: Attempt, before: BatchStat
 def _kept_by_others(services: Services, plan: BatchPlan, attempt: Attempt) -> list[KeptFiles]:
     """What other attempts hold, of whatever batch: they may have read what this one could not."""
     own = quarantined_at(services, StagingPath.of(plan, attempt.attempt_id))
-    return [each for each in kept_files(services, Unanswered(services)) if each.place != own]
+    return [each for each in staged(services).kept if each.place != own]
 
 
 @contextmanager

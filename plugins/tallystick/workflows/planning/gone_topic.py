@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,26 +9,22 @@ from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.a5_topic_recreated import gone_with_topic
 from tallystick.domain.rules.findings import Finding
-from tallystick.errors import SourceError, StorageError, TopicGone
-from tallystick.workflows.asking.foreseeing import foresee_plan
+from tallystick.errors import TopicGone
+from tallystick.workflows.planning.looking import foreseen_by_look
 from tallystick.workflows.services import Services
-
-log = logging.getLogger(__name__)
+from tallystick.workflows.stored.staging import staged
 
 
 def gone_findings(services: Services, accounts: Accounts) -> list[Finding]:
-    """The offsets that looks have seen and nobody has landed, attempts asked; changes nothing.
+    """The offsets that looks have seen and nobody has landed; changes nothing.
 
     A topic that is gone is judged as one whose next life has no partition.
     """
     ledger, known = services.ledger, next(iter(accounts.generations.values()))
     snapshot = BrokerSnapshot(known.cluster_id, services.topic, "", ledger.clock(), {})
-    try:
-        to_come = foresee_plan(services, accounts, Observation(snapshot, {}, {}))
-    except (SourceError, StorageError) as error:
-        log.warning("What is lost with the topic can't be told before attempts answer: %s", error)
-        return []
-    return gone_with_topic(to_come.findings, ledger.findings(services.feed_name), ledger.clock())
+    seen = Observation(snapshot, {}, {})
+    found = foreseen_by_look(services, accounts, seen, staged(services))
+    return gone_with_topic(found, ledger.findings(services.feed_name), ledger.clock())
 
 
 @contextmanager

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.identities import FeedName
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
-from tallystick.domain.rules.findings import why_nothing_is_proven
-from tallystick.domain.rules.log_findings import change_findings
+from tallystick.domain.rules.findings import Finding, why_nothing_is_proven
+from tallystick.domain.rules.log_findings import change_findings, foreseen_findings
 from tallystick.ledger.planning import PlanningSession
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.services import Services
@@ -45,6 +46,14 @@ def look_at_log(services: Services) -> Look:
         accounts = session.accounts()
         seen = observe(services, accounts)
         return Look(accounts, seen, record_look(session, feed, accounts, seen))
+
+
+def foreseen_by_look(
+    services: Services, accounts: Accounts, seen: Observation, there: Staged
+) -> tuple[Finding, ...]:
+    """What the next plan would find; `there` is what attempts may hold, listed before the look."""
+    changes = judge_logs(accounts, seen, there)
+    return foreseen_findings(services.feed_name, accounts.generations, changes, seen)
 
 
 def record_look(

@@ -1,4 +1,4 @@
-"""Plan: look at the log, ask attempts what they hold, decide, and perform what was decided.
+"""Plan: list what attempts hold, look at the log, decide, and perform what was decided.
 
 One ledger transaction holds the feed's planning lock around the look, the decision and its effects:
 a snapshot taken before the lock could be older than a rival's commit. A dry run decides by the same
@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, GenerationId, Owner
-from tallystick.domain.planning.danger import InDanger, danger_in
 from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.rules.findings import Finding
@@ -28,9 +27,6 @@ from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
 from tallystick.ledger.planning import PlanningSession
 from tallystick.settings.cadence import WindowSchedule
-from tallystick.workflows.asking.ask import ask_attempts
-from tallystick.workflows.asking.foreseeing import Foresight, foresee
-from tallystick.workflows.asking.round import Answers
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
@@ -42,6 +38,7 @@ from tallystick.workflows.planning.plan_report import PlanReport, tell
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import require_ledger_not_behind
+from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +55,8 @@ class _Known:
     accounts: Accounts
     frozen: FrozenPlan | None
     """The window's newest plan."""
+    staged: Staged
+    """What attempts may hold, listed before."""
 
 
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
@@ -76,12 +75,8 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
         publish(services, batch_id, owner)
     require_root_outside(services)
     require_ledger_not_behind(services)
-    answers: list[Answers] = []
     with recorded_if_gone(services):
-        while isinstance(outcome := _performed(services, window, owner, answers), InDanger):
-            # Files are read outside of the planning lock; the log is looked at anew afterwards.
-            answers.append(ask_attempts(services, outcome, owner, _asked(answers)))
-    report = _with_answers(outcome, answers)
+        report = _performed(services, window, owner)
     report = replace(report, warnings=(*edits, *report.warnings))
     tell(report)
     return report
@@ -97,13 +92,10 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     require_root_outside(services)
     require_ledger_not_behind(services, is_dry_run=True)
     ledger, feed = services.ledger, services.feed_name
-    answers: list[Answers] = []
     with at(services, "plan"):
-        known = _Known(ledger.accounts(feed), ledger.newest_plan(feed, window))
-        while isinstance(plan := _decided(services, known, window, owner, answers), InDanger):
-            foresight = foresee(services, plan, owner, _asked(answers))
-            answers.append(foresight.answers)
-            known = _foreseen(known, foresight)
+        there = staged(services)
+        known = _Known(ledger.accounts(feed), ledger.newest_plan(feed, window), there)
+        plan = _decided(services, known, window, owner)
     report = _report(services, window, plan, services.clock.now())
     refused = map(_SHOWN_FIRST.format, refused_publishes(services))
     report = replace(report, warnings=(*edits, *refused, *report.warnings))
@@ -113,7 +105,6 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
         # A run publishes what is committed before it plans.
         left = [each for each in plan.resumed.batches if not each.state.is_committed]
         report = replace(report, batches=_plans(left))
-    report = _with_answers(report, answers)
     return replace(report, findings=_as_waived(services, report.findings))
 
 
@@ -128,22 +119,19 @@ def _as_waived(services: Services, found: Sequence[Finding]) -> tuple[Finding, .
     return tuple(as_accepted(found, same))
 
 
-def _performed(
-    services: Services, window: Window | None, owner: Owner, answers: Sequence[Answers]
-) -> PlanReport | InDanger:
-    """The plan; what is in danger instead, with the look on record, if nobody was asked for it."""
+def _performed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
+    """The plan, performed."""
     while True:
+        with at(services, "plan"):
+            there = staged(services)
         with (
             at(services, "plan"),
             collector_paused(),
             services.ledger.planning(services.feed_name, services.topic) as session,
         ):
             earlier = session.first_planned_at(owner)
-            known = _Known(session.accounts(), session.newest_plan(window))
-            plan = _decided(services, known, window, owner, answers)
-            if isinstance(plan, InDanger):
-                record_look(session, services.feed_name, known.accounts, plan.seen)
-                return plan
+            known = _Known(session.accounts(), session.newest_plan(window), there)
+            plan = _decided(services, known, window, owner)
             if report := _carried_out(services, session, plan, window, owner):
                 if earlier:
                     report = replace(report, planned_at=min(earlier, report.planned_at))
@@ -159,17 +147,20 @@ def _decided(
     known: _Known,
     window: Window | None,
     owner: Owner | None,
-    answers: Sequence[Answers],
-) -> Plan | InDanger:
-    """The plan by one look at the log, or what attempts must be asked for first."""
+) -> Plan:
+    """The plan by one look at the log."""
     if frozen := carried_out_as_frozen(known.frozen):
         return frozen
-    seen = observe(services, known.accounts)
-    look, asked = danger_in(known.accounts, seen, services.isolation), _asked(answers)
-    if look.is_to_be_asked(asked):
-        return look
-    now = services.clock.now()
-    facts = PlanFacts(_terms(services), window, owner, now, known.frozen, look, asked)
+    facts = PlanFacts(
+        terms=_terms(services),
+        window=window,
+        owner=owner,
+        seen=observe(services, known.accounts),
+        now=services.clock.now(),
+        frozen=known.frozen,
+        accounts=known.accounts,
+        staged=known.staged,
+    )
     return answered(services, decide(facts))
 
 
@@ -210,16 +201,6 @@ def _carried_out(
         adopted=_plans(frozen.adopted),
         held=[each for each in unfinished if each.plan.batch_id not in taken],
     )
-
-
-def _asked(answers: Sequence[Answers]) -> Asked | None:
-    """What attempts have answered to the looks so far; None where none was asked."""
-    return answers[-1].asked if answers else None
-
-
-def _foreseen(known: _Known, after: Foresight) -> _Known:
-    committed = {each.batch_id for each in after.answers.committed}
-    return _Known(after.accounts, known.frozen and known.frozen.where(after.accounts, committed))
 
 
 def _require_window(services: Services, window: Window | None) -> None:
@@ -303,18 +284,4 @@ def _report(services: Services, window: Window | None, plan: Plan, now: datetime
         wanted=plan.wanted,
         findings=plan.findings,
         warnings=plan.warnings,
-    )
-
-
-def _with_answers(report: PlanReport, answers: Sequence[Answers]) -> PlanReport:
-    """The report, with what was committed before it was planned, and what that gave up."""
-    found = (each for one in answers for each in one.findings)
-    findings = {each.key: each for each in (*found, *report.findings)}
-    rescued = {each.batch_id: each for one in answers for each in one.committed}
-    return replace(
-        report,
-        rescued=list(rescued.values()),
-        batches=[each for each in report.batches if each.batch_id not in rescued],
-        adopted=[each for each in report.adopted if each.batch_id not in rescued],
-        findings=tuple(findings.values()),
     )

@@ -41,11 +41,10 @@ class PlanReport:
     """Offsets that are due and not accounted for; 0 when resumed."""
     findings: Sequence[Finding]
     rescued: Sequence[BatchPlan] = ()
-    """Batches that died before their commit, and were committed from what they had landed: the log
-    has not all of it any more. This run publishes them."""
+    """Batches that the run has committed of what dead attempts held, before it planned: it
+    publishes them."""
     warnings: Sequence[str] = ()
-    """What the run does that its operator may not want, said before it is done; of a dry run also
-    what it could not foresee."""
+    """What the run does that its operator may not want, said before it is done."""
 
     @property
     def planned(self) -> int:
@@ -91,9 +90,6 @@ def plan_lines(report: PlanReport) -> Iterator[tuple[int, str]]:
             f"Batch {name}{under}: {batch.span} offsets in {len(batch.ranges)} partitions,"
             f" generation {batch.ordinal}: {ranges}{more}",
         )
-    for batch in report.rescued:
-        words = f"Batch {batch.batch_id} is committed from what a dead attempt has landed."
-        yield logging.INFO, words
     for each in report.held:
         yield (
             logging.INFO,

@@ -18,24 +18,24 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rebuilding.deciding import committed_in, rebuild_plan
 from tallystick.domain.rebuilding.plan import LedgerFacts, LeftOut, PublishedBatch
-from tallystick.workflows.asking.bare_directories import bare_directories
-from tallystick.workflows.asking.entering import (
+from tallystick.workflows.place import at
+from tallystick.workflows.rebuilding.bare_directories import bare_directories
+from tallystick.workflows.rebuilding.entering import (
     enter,
     finish_published,
-    logs_of,
     require_unheld,
     why_not_from_staging,
 )
-from tallystick.workflows.asking.staged_batches import staged_batches
-from tallystick.workflows.place import at
 from tallystick.workflows.rebuilding.rebuild_report import RebuildReport, report_of, tell
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.asking_attempts import MustAnswer
+from tallystick.workflows.stored.known_logs import logs_of
 from tallystick.workflows.stored.published_batches import feed_roots, unknown_batches
 from tallystick.workflows.stored.published_manifests import (
     PublishedManifests,
     read_manifests,
 )
-from tallystick.workflows.stored.unanswered import MustAnswer
+from tallystick.workflows.stored.staged_batches import staged_batches
 
 _UNNAMED: Final = BatchId("(of the ledger)")
 

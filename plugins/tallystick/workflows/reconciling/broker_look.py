@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tallystick.domain.attempts.asked import Unasked
 from tallystick.domain.identities import BatchId, FencingToken
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Trait
-from tallystick.domain.rules.u1_unasked_attempts import unasked_attempts
 from tallystick.domain.rules.witnesses import broker_findings
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.proofs import BatchPlace
-from tallystick.workflows.asking.foreseeing import foresee_plan
-from tallystick.workflows.planning.looking import look_at_log
+from tallystick.workflows.planning.looking import foreseen_by_look, look_at_log
 from tallystick.workflows.planning.outlooks import outlook, terms
 from tallystick.workflows.reconciling.aborted_check import aborted_findings
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.staging import staged
 
 # A run at work changes a partition's account every few seconds at most; a look takes less.
 _MORE_LOOKS_BESIDE_A_RUN: Final = 3
@@ -37,8 +35,6 @@ class BrokerLook:
     around: Outlook
     foreseen: Sequence[Finding]
     """What the next plan will find, and record with the change itself."""
-    unasked: Sequence[Unasked]
-    """The directories of attempts that could not be asked."""
     standing: Sequence[Finding]
 
     def is_overtaken(self, now: Accounts) -> bool:
@@ -116,20 +112,18 @@ def _perhaps_landed(found: Finding) -> Finding:
 
 
 def _one_look(services: Services, places: Sequence[BatchPlace]) -> BrokerLook:
+    there = staged(services)
     look = look_at_log(services)
     feed, accounts, seen = services.feed_name, look.accounts, look.seen
     known = accounts.generations
     around = outlook(services, known, seen.snapshot)
-    to_come = foresee_plan(services, accounts, seen)
     return BrokerLook(
         look.snapshot_id,
         accounts,
         seen,
         around,
-        foreseen=to_come.findings,
-        unasked=to_come.unasked,
+        foreseen=foreseen_by_look(services, accounts, seen, there),
         standing=(
-            *unasked_attempts(feed, services.topic, to_come.unasked),
             *broker_findings(feed, known, seen, around, terms(services)),
             *aborted_findings(services, places, accounts, seen),
         ),

@@ -127,9 +127,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         equal_again=compared.equal_again,
         replaced=services.ledger.replacements(feed),
         payloads=payloads.said,
-        lost=services.ledger.lost(feed),
         not_told=look.around.not_told if look else (),
-        unasked=look.unasked if look else (),
     )
     services.progress(Progress("settle"))
     # What could not be told of one file or partition is on record, and holds back what it touches.

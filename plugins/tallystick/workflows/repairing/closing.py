@@ -15,11 +15,11 @@ from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.rules.c3_rows_differ import C3
 from tallystick.errors import IngestionError
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.comparing.second_reading import compare_newest
 from tallystick.workflows.landing.checking import failure
 from tallystick.workflows.landing.run import noted
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.place import at
 from tallystick.workflows.repairing.gathering import chosen_findings
 from tallystick.workflows.repairing.storage_steps import steps_done
@@ -53,7 +53,7 @@ def settle(
         _require_other_rows(services, finding_ids)
     with noted(failures):
         sweep(services)
-    done = close_mended(services, finding_ids, steps)
+    done = close_mended(services, finding_ids, steps, owner)
     return replace(done, failures=(*failures, *done.failures))
 
 
@@ -70,7 +70,9 @@ def _require_other_rows(services: Services, finding_ids: Collection[int]) -> Non
             raise failed
 
 
-def close_mended(services: Services, finding_ids: Collection[int], steps: StorageSteps) -> Closed:
+def close_mended(
+    services: Services, finding_ids: Collection[int], steps: StorageSteps, owner: Owner
+) -> Closed:
     """Perform the plan's steps in storage, and close the findings whose trouble has ended.
 
     A step that can't be done holds up nothing else: its trouble is in the answer. No stray is moved
@@ -81,7 +83,7 @@ def close_mended(services: Services, finding_ids: Collection[int], steps: Storag
             each.finding_id: each.finding
             for each in chosen_findings(services, services.ledger, finding_ids)
         }
-        done = steps_done(services, steps, chosen, are_named=bool(finding_ids))
+        done = steps_done(services, steps, chosen, owner, are_named=bool(finding_ids))
         closed = {**done.closed, **ended_by_repair(chosen, ledger_now(services))}
         services.ledger.close_findings(services.feed_name, closed)
     for number, reason in sorted(closed.items()):

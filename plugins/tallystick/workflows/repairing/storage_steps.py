@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tallystick.domain.batches.paths import directory_of
+from tallystick.domain.identities import Owner
 from tallystick.domain.repair.plan import StorageSteps
 from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.rules.a10_ledger_behind import A10
-from tallystick.domain.rules.evidence import path_in
+from tallystick.domain.rules.evidence import held_in, path_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.errors import IngestionError
-from tallystick.workflows.committing.publishing import write_manifest_anew
+from tallystick.workflows.committing.publishing import publish, write_manifest_anew
 from tallystick.workflows.committing.retiring import quarantine_stray
 from tallystick.workflows.landing.run import noted
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
+from tallystick.workflows.settling.settle import Settled, give_up, settle_attempts
 from tallystick.workflows.stored.published_batches import why_behind
 from tallystick.workflows.stored.stray_rows import stray_at
 
@@ -43,12 +45,16 @@ def steps_done(
     services: Services,
     steps: StorageSteps,
     standing: Mapping[int, Finding],
+    owner: Owner,
     *,
     are_named: bool,
 ) -> StepsDone:
     """Perform the steps whose findings still stand. One that fails holds up no other kind."""
     failures: list[IngestionError] = []
-    strays = [each for each in steps.quarantined if each.finding_id in standing]
+    there = [each for each in steps.quarantined if each.finding_id in standing]
+    held = [each for each in there if held_in(standing[each.finding_id].evidence)]
+    strays = [each for each in there if each not in held]
+    given_up = list(_given_up(services, held, failures, owner)) if held else []
     moved = list(_strays_moved(services, strays, standing, failures, are_named=are_named))
     places = {each.path: each.quarantine for each in moved}
     closed = {
@@ -58,11 +64,44 @@ def steps_done(
         for path in (stray, directory_of(stray))
         if path in places
     }
+    closed |= {
+        each.finding_id: f"{each.path} is kept in {each.quarantine}; the next run tells the loss."
+        for each in given_up
+    }
     for lost in steps.write_manifests:
         with noted(failures), at(services, "repair"):
             if lost.finding_id in standing and write_manifest_anew(services, lost.path):
                 closed[lost.finding_id] = f"{lost.path} is there again, as the ledger has it."
-    return StepsDone(moved, closed, failures)
+    return StepsDone([*moved, *given_up], closed, failures)
+
+
+def _given_up(
+    services: Services,
+    held: Sequence[Quarantine],
+    failures: list[IngestionError],
+    owner: Owner,
+) -> Iterator[Quarantine]:
+    """Give up what nobody can commit even now, on an operator's word.
+
+    First what can't be read: others may be committed once it holds nothing up. Nothing where nobody
+    can tell what is good.
+    """
+    left = list(held)
+    while left:
+        settled: Settled | None = None
+        with noted(failures):
+            settled = settle_attempts(services, owner)
+            for batch in settled.committed:
+                publish(services, batch.batch_id, owner)
+        if settled is None:
+            return
+        left = [each for each in left if each.path not in settled.good]
+        now = [each for each in left if each.path in settled.unread] or left
+        left = [each for each in left if each not in now]
+        for each in now:
+            with noted(failures), at(services, "repair"):
+                if give_up(services, each.path, each.quarantine, owner):
+                    yield each
 
 
 def _strays_moved(

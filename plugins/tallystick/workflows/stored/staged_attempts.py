@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,10 +12,12 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import (
     MANIFEST_NAME,
     PLAN_NAME,
-    QUARANTINE_NAME,
     STAGING_NAME,
     StagingPath,
+    given_up_at,
+    quarantine_of_attempts,
 )
+from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
 from tallystick.errors import FileMissing, StorageError
 from tallystick.ports.file_store import StoredEntry
@@ -132,13 +134,12 @@ def proven_manifest(services: Services, staging: StagingPath) -> Manifest | None
 
 def quarantined_at(services: Services, staging: StagingPath) -> str:
     """Where an attempt's directory is kept when nobody will land its offsets again."""
-    kept = batch_quarantined_at(services, staging.root, staging.batch_id)
-    return f"{kept}/attempt={staging.attempt_id}"
+    return str(given_up_at(str(staging), services.feed_name))
 
 
 def batch_quarantined_at(services: Services, root: str, batch_id: BatchId) -> str:
     """The directory of all such attempts of a batch."""
-    return f"{_unproven(services, root)}/{_BATCH}{batch_id}"
+    return str(given_up_at(f"{root}/{STAGING_NAME}/{batch_id}", services.feed_name))
 
 
 def unproven_in(
@@ -148,15 +149,19 @@ def unproven_in(
 
     Where that can't be read it is None, and a directory that can't be listed stands for all in it:
     it was quarantined because nobody could, and no place where files are only kept stops a look.
+    Quarantine only grows: a batch whose every offset at risk is on record as lost is passed over.
     """
-    unproven = _unproven(services, root)
+    unproven = quarantine_of_attempts(root, services.feed_name)
     try:
         batches = _directories(services, unproven)
     except StorageError:
         yield unproven, None, None
         return
+    over = _batches_told(services, [BatchId(each.removeprefix(_BATCH)) for each in batches])
     for batch in batches:
         batch_id = BatchId(batch.removeprefix(_BATCH))
+        if batch_id in over:
+            continue
         try:
             attempts = _directories(services, f"{unproven}/{batch}")
         except StorageError:
@@ -170,8 +175,17 @@ def unproven_in(
             yield place, batch_id, landing
 
 
-def _unproven(services: Services, root: str) -> str:
-    return f"{root}/{QUARANTINE_NAME}/{services.feed_name}/unproven"
+def _batches_told(services: Services, batch_ids: Sequence[BatchId]) -> set[BatchId]:
+    """Those that are over, and of which all that no commit holds is on record as lost."""
+    if not batch_ids:
+        return set()
+    over = services.ledger.batches_over(services.feed_name, batch_ids)
+    at_risk = services.ledger.offsets_at_risk(over) if over else {}
+    return {
+        batch_id
+        for batch_id in over
+        if (left := at_risk.get(batch_id)) and all(each.state is RangeState.LOST for each in left)
+    }
 
 
 def _directories(services: Services, path: str) -> list[str]:

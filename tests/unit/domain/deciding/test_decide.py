@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.attempts.staged import HeldFiles, Staged
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.deciding.decide import (
@@ -21,14 +23,17 @@ from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, FencingToken, Owner, PlanId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import SAME
-from tallystick.domain.planning.danger import danger_in
 from tallystick.domain.planning.due import PlanLimits
 from tallystick.domain.planning.log_changes import Accounts, Observation
+from tallystick.domain.rules.evidence import held_in
+from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tests.support.builders import (
     FEED,
     NOON,
     TOPIC,
+    TOPIC_ID,
+    a_range,
     a_snapshot,
     a_status,
     an_account,
@@ -38,6 +43,7 @@ from tests.support.builders import (
 )
 
 RUN, RIVAL = Owner("run 1"), Owner("run 2")
+NOTHING = Staged()
 HOUR = Window(NOON - timedelta(hours=1), NOON)
 TERMS = PlanTerms(FEED, TOPIC, Isolation.READ_COMMITTED, PlanLimits(1000, 1000, 1000), None)
 
@@ -49,16 +55,13 @@ def facts_of(
     window: Window | None = None,
     frozen: FrozenPlan | None = None,
     now: datetime = NOON,
+    staged: Staged = NOTHING,
 ) -> PlanFacts:
     snapshot = a_snapshot({each: bounds(*ends) for each, ends in seen.items()})
     logs = {each.partition.partition: SAME for each in accounts}
     starts = {} if accounts else {each: start for each, (start, _) in seen.items()}
-    look = danger_in(
-        Accounts(by_partition(*accounts), unfinished),
-        Observation(snapshot, logs, starts),
-        Isolation.READ_COMMITTED,
-    )
-    return PlanFacts(TERMS, window, RUN, now, frozen, look, None)
+    known, look = Accounts(by_partition(*accounts), unfinished), Observation(snapshot, logs, starts)
+    return PlanFacts(TERMS, window, RUN, now, frozen, known, look, staged)
 
 
 def decided(facts: PlanFacts, first_batches: Mapping[int, int] | None = None) -> Plan:
@@ -97,6 +100,23 @@ def test_what_is_due_is_due_behind_what_the_plan_itself_loses() -> None:
     assert [str(each.offsets) for each in plan.changes.lost] == ["orders-0 [2, 5)"]
     assert len(plan.findings) == 1
     assert ranges(plan) == [["orders-0 [5, 9)"]]
+
+
+def test_a_claim_that_files_may_hold_stands_and_is_told_as_unknown() -> None:
+    dead = a_status(planned(2, 6))
+    files = KeptFiles("/q/1", TOPIC_ID, (a_range(2, 6),))
+    there = Staged([HeldFiles("/s/1", dead.plan.batch_id, "not settled.", files)])
+    account = an_account(frontier=2, beyond=[(2, 6)])
+    facts = facts_of(account, unfinished=(dead,), seen={0: (4, 9)}, staged=there)
+
+    plan = decided(facts)
+
+    assert (plan.changes.cuts, plan.changes.lost) == ((), ())
+    [found] = plan.findings
+    assert (found.verdict, found.from_offset, found.until_offset) == (Verdict.UNKNOWN, 2, 4)
+    assert held_in(found.evidence) == {"/s/1": "not settled."}
+    assert plan.adopted == (dead,)
+    assert ranges(plan) == [["orders-0 [6, 9)"]], "landing goes on behind it"
 
 
 def test_dead_batches_are_adopted_and_living_ones_are_held() -> None:

@@ -10,21 +10,24 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.attempts.asked import Asked
+from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.attempts.staged import HeldFiles, Staged
 from tallystick.domain.batches.batch import BatchStatus, CommittedFile
 from tallystick.domain.batches.states import Isolation, RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, FencingToken
+from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.failing_batches import (
+    failing_batches,
     is_search_due,
     set_aside,
     stops_at_ends,
     taken_apart,
-    to_be_asked,
 )
-from tallystick.domain.planning.log_changes import Accounts, CutClaim
+from tallystick.domain.planning.log_changes import Accounts, CutClaim, Observation
+from tallystick.domain.planning.log_judgement import judge_logs
 from tests.support.builders import (
     BATCH,
     a_batch,
@@ -33,6 +36,7 @@ from tests.support.builders import (
     a_status,
     an_account,
     bounds,
+    by_partition,
     planned,
 )
 
@@ -55,7 +59,11 @@ OTHER = replace(
     applications=2,
 )
 
-ANSWERED = Asked({BATCH: FencingToken(0), OTHER.plan.batch_id: FencingToken(0)})
+TOKENS = {BATCH: FencingToken(0), OTHER.plan.batch_id: FencingToken(0)}
+EMPTY = Staged(tokens=TOKENS)
+HOLDING = Staged(
+    [HeldFiles("/s/b/1", BATCH, "not settled.", KeptFiles("/q", None, None))], (), TOKENS
+)
 # How the partitions of a batch of three are told apart once it is halved.
 HALVES = {0: 1, 1: 2, 2: 2}
 
@@ -76,11 +84,11 @@ def apart(
     shown: Mapping[int, PartitionBounds] = ALL,
     isolation: Isolation = Isolation.READ_COMMITTED,
     cut_already: Sequence[CutClaim] = (),
-    asked: Asked | None = ANSWERED,
+    staged: Staged = EMPTY,
 ) -> tuple[list[CutClaim], Mapping[int, int]]:
     """The claims that are released, and the partitions that must not share a batch."""
     accounts = Accounts({}, batches)
-    found = taken_apart(accounts, a_snapshot(shown), isolation, cut_already, asked)
+    found = taken_apart(accounts, a_snapshot(shown), isolation, cut_already, staged)
     assert found.batches == {each.batch_id for each in found.cuts}
     return list(found.cuts), found.groups
 
@@ -139,29 +147,50 @@ def test_under_read_uncommitted_the_stable_end_is_nobody_s_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "is_released"),
-    [
-        pytest.param(ANSWERED, True, id="they hold nothing"),
-        pytest.param(None, True, id="as if they held nothing"),
-        pytest.param(Asked(), False, id="not asked"),
-        pytest.param(Asked({BATCH: FencingToken(1)}), False, id="one has begun since"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("batch", "shown"),
-    [(TWICE, ALL), (REPAIR, ALL), (ONCE, WITHOUT_2)],
+    ("batch", "shown", "if_held"),
+    [(TWICE, ALL, True), (REPAIR, ALL, True), (ONCE, WITHOUT_2, False)],
     ids=["halved", "a repair", "beside a sick one"],
 )
-def test_none_loses_a_claim_before_its_attempts_were_asked(
-    batch: BatchStatus,
-    shown: Mapping[int, PartitionBounds],
-    asked: Asked | None,
-    is_released: bool,
+def test_what_attempts_may_hold_is_parted_only_while_the_log_has_it(
+    batch: BatchStatus, shown: Mapping[int, PartitionBounds], if_held: bool
 ) -> None:
-    """5."""
-    cuts, groups = apart(batch, shown=shown, asked=asked)
-    assert bool(cuts) is is_released
-    assert not groups or is_released
+    """5: of one without a leader nobody can tell."""
+    begun_since = Staged(tokens={BATCH: FencingToken(1)})
+    for staged, is_released in ((EMPTY, True), (HOLDING, if_held), (begun_since, False)):
+        cuts, groups = apart(batch, shown=shown, staged=staged)
+        assert bool(cuts) is is_released
+        assert not groups or is_released
+
+
+@pytest.mark.parametrize(
+    ("log_start", "is_halved"), [(4, True), (5, True), (6, False), (10, False)]
+)
+@pytest.mark.parametrize("is_held", [True, False], ids=["with files", "without files"])
+def test_a_batch_is_halved_as_long_as_the_log_starts_at_its_claim_or_below(
+    log_start: int, is_halved: bool, is_held: bool
+) -> None:
+    """5: one offset that has expired is the border, whatever its attempts hold."""
+    batch = replace(a_status(planned(5, 10), planned(5, 10, partition=1)), applications=2)
+    accounts = Accounts(
+        by_partition(*(an_account(partition=p, frontier=5, beyond=[(5, 10)]) for p in (0, 1))),
+        [batch],
+    )
+    snapshot = a_snapshot({0: bounds(log_start, 20), 1: bounds(0, 20)})
+    seen = Observation(snapshot, {0: SAME, 1: SAME}, {})
+    staged = HOLDING if is_held else EMPTY
+    gone = judge_logs(accounts, seen).cuts
+
+    found = taken_apart(accounts, snapshot, Isolation.READ_COMMITTED, gone, staged)
+
+    assert (found.groups == {0: 1, 1: 2}) is is_halved
+    assert bool(found.cuts) is is_halved
+    changes = judge_logs(accounts, seen, staged)
+    lost = [str(each.offsets) for each in changes.cuts]
+    expired = f"orders-0 [5, {log_start})"
+    assert lost == ([] if is_halved or is_held else [expired])
+    assert [str(each.offsets) for each in changes.held] == (
+        [expired] if is_held and not is_halved else []
+    )
 
 
 def test_a_batch_that_loses_claims_already_is_left_to_that() -> None:
@@ -177,7 +206,7 @@ def test_halves_of_two_batches_share_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "is_asked"),
+    ("batch", "is_failing"),
     [
         pytest.param(TWICE, True, id="tried twice"),
         pytest.param(OF_ONE, True, id="of one partition: it may set offsets aside"),
@@ -186,9 +215,11 @@ def test_halves_of_two_batches_share_none() -> None:
         pytest.param(HELD, False, id="held"),
     ],
 )
-def test_a_batch_that_fails_again_and_again_is_asked(batch: BatchStatus, is_asked: bool) -> None:
+def test_a_batch_that_fails_again_and_again_is_failing(
+    batch: BatchStatus, is_failing: bool
+) -> None:
     """5."""
-    assert to_be_asked(Accounts({}, [batch])) == ({BATCH} if is_asked else set())
+    assert failing_batches(Accounts({}, [batch])) == ({BATCH} if is_failing else set())
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.attempts.asked import Asked
 from tallystick.domain.attempts.last_copies import KeptFiles
+from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.logs.snapshot import PartitionBounds
-from tallystick.domain.planning.accounts_after import accounts_after, accounts_after_commit
-from tallystick.domain.planning.danger import danger_in
+from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
+from tallystick.domain.planning.pending_losses import pending_losses
 from tallystick.domain.rules.log_findings import change_findings
 from tests.support.builders import (
     TOPIC_ID,
@@ -56,7 +56,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def decided(
-    number: int, ends: PartitionBounds, *, topic_id: str, is_claimed: bool, is_asked: bool
+    number: int, ends: PartitionBounds, *, topic_id: str, is_claimed: bool, is_kept: bool
 ) -> None:
     beyond = [(5, 9)] if is_claimed else []
     accounts = Accounts(
@@ -71,32 +71,27 @@ def decided(
     known = accounts.generations
     snapshot = a_snapshot(dict.fromkeys(range(number), ends), topic_id=topic_id)
     seen = Observation(snapshot, dict.fromkeys(range(number), SAME), {})
-    danger = danger_in(accounts, seen, Isolation.READ_COMMITTED)
-    lost = tuple(danger.lost)
-    kept = [KeptFiles("/kept", TOPIC_ID, (a_range(0, 1),))] if is_asked else []
-    asked = Asked(offsets=lost, kept=kept) if lost else None
-    danger.is_to_be_asked(asked)
-    changes = judge_logs(accounts, seen, asked)
+    _ = pending_losses(accounts, seen, Isolation.READ_COMMITTED).lost
+    kept = [KeptFiles("/kept", TOPIC_ID, (a_range(0, 1),))] if is_kept else []
+    changes = judge_logs(accounts, seen, Staged(quarantined=kept))
     change_findings("orders", known, changes, seen)
     accounts_after(accounts, changes)
-    for batch in accounts.unfinished:
-        accounts_after_commit(accounts, batch.plan)
 
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["free", "claimed by a dead run"])
-@pytest.mark.parametrize("is_asked", [False, True], ids=["nothing kept", "something kept"])
+@pytest.mark.parametrize("is_kept", [False, True], ids=["nothing kept", "something kept"])
 @pytest.mark.parametrize(
     ("ends", "topic_id"),
     [(IDLE, TOPIC_ID), (GROWN, TOPIC_ID), (EXPIRED, TOPIC_ID), (GROWN, "another-topic-id")],
     ids=["idle", "grown", "expired", "re-created"],
 )
 def test_twice_the_partitions_take_twice_the_steps(
-    ends: PartitionBounds, topic_id: str, is_claimed: bool, is_asked: bool
+    ends: PartitionBounds, topic_id: str, is_claimed: bool, is_kept: bool
 ) -> None:
     few, many = (
         steps(
             lambda number=number: decided(
-                number, ends, topic_id=topic_id, is_claimed=is_claimed, is_asked=is_asked
+                number, ends, topic_id=topic_id, is_claimed=is_claimed, is_kept=is_kept
             )
         )
         for number in (FEW, MANY)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.repair.finishing import Adopt, WriteManifest
 from tallystick.domain.repair.new_generation import NewGeneration
@@ -31,6 +32,7 @@ from tests.support.repair_facts import (
     CUT,
     DIFFERS,
     FIRST,
+    HELD,
     MANIFEST_GONE,
     MISSING,
     NAMED,
@@ -46,6 +48,7 @@ from tests.support.repair_facts import (
     STRAY,
     UNREADABLE,
     accounts,
+    found,
     landed_again,
     log,
     plan,
@@ -117,31 +120,31 @@ def quarantined(path: str, root: str = ROOT) -> RepairPlan:
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED,
             RepairPlan(new_generations=(NewGeneration(STOPPED, 2, 2, 1),)),
-            id="6 named: from the log start, where nobody knows better",
+            id="7 named: from the log start, where nobody knows better",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, 6, 2, 1),)),
-            id="6 named: from where it was cut",
+            id="7 named: from where it was cut",
         ),
         pytest.param(
             replace(CUT, from_offset=5),
             accounts(STOPPED) | log(2, 8) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, 5, 2, 1),)),
-            id="6 named: from where the finding tells of",
+            id="7 named: from where the finding tells of",
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(2, 4) | NAMED | {"cut_at": {0: 6}},
             RepairPlan(new_generations=(NewGeneration(STOPPED, 4, 2, 1),)),
-            id="6 named: never beyond the log's end",
+            id="7 named: never beyond the log's end",
         ),
         pytest.param(
             replace(CUT, from_offset=11),
             accounts(STOPPED) | log(12, 15) | NAMED,
             RepairPlan(new_generations=(NewGeneration(STOPPED, 10, 12, 1),)),
-            id="6 named: never beyond the frontier",
+            id="7 named: never beyond the frontier",
         ),
     ],
 )
@@ -269,28 +272,38 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
             f"Look at {PATH} first.",
             id="2 something is unexplained, expired, even if named",
         ),
-        pytest.param(CUT, accounts(STOPPED), "on your word only", id="6 not named"),
-        pytest.param(CUT, NAMED, "has not stopped", id="6 named, and open"),
+        pytest.param(HELD, {}, "Do as the runbook says.", id="6 files held, not named"),
         pytest.param(
-            CUT, accounts(STOPPED) | log() | NAMED, "says nothing of it", id="6 no leader"
+            replace(HELD, evidence={"held_in": {f"{ROOT}/_staging": "no answer."}}),
+            NAMED,
+            "Do as the runbook says.",
+            id="6 all of staging, even if named",
+        ),
+        pytest.param(
+            found(FindingCode.EXPIRED), NAMED, "can be had nowhere", id="6 no files are held"
+        ),
+        pytest.param(CUT, accounts(STOPPED), "on your word only", id="7 not named"),
+        pytest.param(CUT, NAMED, "has not stopped", id="7 named, and open"),
+        pytest.param(
+            CUT, accounts(STOPPED) | log() | NAMED, "says nothing of it", id="7 no leader"
         ),
         pytest.param(
             CUT,
             accounts(STOPPED) | log(0, 20, topic_id="another") | NAMED,
             "was re-created since",
-            id="6 named, and re-created",
+            id="7 named, and re-created",
         ),
         pytest.param(
             CUT,
             accounts(replace(STOPPED, ordinal=2)) | NAMED,
             "is closed already",
-            id="6 named, and of another generation",
+            id="7 named, and of another generation",
         ),
         pytest.param(
             replace(CUT, verdict=Verdict.UNKNOWN),
             accounts(STOPPED) | NAMED,
             "Do as the runbook says.",
-            id="6 named, and not proven",
+            id="7 named, and not proven",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.facts import NotMended
 from tallystick.domain.repair.landing_again import LATER
-from tallystick.domain.repair.quarantining import EndsWithStray
+from tallystick.domain.repair.quarantining import EndsWithStray, Quarantine
 from tests.support.builders import (
     BATCH,
     a_batch,
@@ -34,6 +34,7 @@ from tests.support.repair_facts import (
     CUT,
     DIFFERS,
     FIRST,
+    HELD,
     MANIFEST,
     MANIFEST_GONE,
     MISSING,
@@ -42,8 +43,10 @@ from tests.support.repair_facts import (
     NOT_READ,
     OF_ROWS,
     PATH,
+    ROOT,
     SECOND,
     SILENT,
+    STAGED,
     STOPPED,
     STRAY,
     accounts,
@@ -63,6 +66,14 @@ class TestSeveralFindings:
     def test_and_with_the_directory_that_is_moved_as_a_whole(self) -> None:
         directory = replace(BARE, subject=PATH.rpartition("/")[0])
         assert plan(BESIDE, directory, **NAMED).end_with_strays == (EndsWithStray(1, 2),)
+
+    def test_files_are_given_up_as_far_as_a_finding_names_them(self) -> None:
+        both = replace(HELD, evidence={"held_in": {STAGED: "no.", f"{ROOT}/_staging/b2": "no."}})
+        unproven = f"{ROOT}/_quarantine/orders/unproven"
+        assert plan(both, **NAMED).quarantined == (
+            Quarantine(STAGED, f"{unproven}/batch=b1/attempt=a1", 1),
+            Quarantine(f"{ROOT}/_staging/b2", f"{unproven}/batch=b2", 1),
+        )
 
     def test_findings_about_one_file_are_one_landing(self) -> None:
         [again] = plan(MISSING, CHANGED, **NAMED).land_again

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallystick.domain.attempts.asked import Unasked
-from tallystick.domain.attempts.last_copies import KeptFiles
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, FindingCode, Level, foreseen
 from tallystick.domain.rules.registry import RULE_OF
@@ -219,69 +217,12 @@ def test_what_could_not_be_asked_was_not_looked_at(
     assert (list(ended_findings({7: finding}, [said], ALL, account())) == [7]) is ends
 
 
-def unasked(path: str, *until: int) -> Unasked:
-    """A directory of attempts that may hold [0, until) of partition 0; anything without an end."""
-    offsets = tuple(OffsetRange(TopicPartition("orders", 0), 0, each) for each in until) or None
-    return Unasked(path, "no answer.", "Wait.", KeptFiles("/kept", "t", offsets))
-
-
-FORESEEN = foreseen(found(A1, Level.L1))
-OF_ATTEMPT = found(
-    U1, Level.L1, subject="/s/b/1", partition=None, evidence={"path": "/s/b/1", "said": "no."}
-)
-WIDER = foreseen(found(A1, Level.L1, until_offset=9, verdict=Verdict.UNKNOWN))
-
-
-@pytest.mark.parametrize(
-    ("finding", "told", "not_asked", "ends"),
-    [
-        (FORESEEN, None, unasked("/s/b/1", 5), False),
-        (FORESEEN, None, unasked("/s"), False),
-        (replace(FORESEEN, partition=1), None, unasked("/s/b/1", 5), True),
-        (replace(FORESEEN, from_offset=5, until_offset=9), None, unasked("/s/b/1", 5), True),
-        (replace(FORESEEN, from_offset=None), None, unasked("/s/b/1", 5), False),
-        (replace(FORESEEN, from_offset=None), WIDER, unasked("/s/b/1", 5), False),
-        (FORESEEN, WIDER, unasked("/s/b/1", 5), True),
-        (FORESEEN, replace(WIDER, from_offset=1), unasked("/s/b/1", 5), False),
-        (FORESEEN, replace(WIDER, generation=2), unasked("/s/b/1", 5), False),
-        (FORESEEN, replace(WIDER, evidence={}), unasked("/s/b/1", 5), False),
-        (OF_ATTEMPT, None, unasked("/s/b/2", 5), True),
-        (OF_ATTEMPT, None, unasked("/s/b", 5), False),
-        (OF_ATTEMPT, None, unasked("/s"), False),
-        (found(N1, Level.L1), None, unasked("/s"), True),
-    ],
-)
-def test_what_attempts_were_not_asked_for_does_not_end(
-    finding: Finding, told: Finding | None, not_asked: Unasked, ends: bool
-) -> None:
-    heard = replace(ALL, unasked=[not_asked])
-    ended = ended_findings({7: finding}, [told] if told else [], heard, account())
-    assert (list(ended) == [7]) is ends
-
-
-def foreseen_of(from_offset: int, until_offset: int) -> Finding:
-    return replace(FORESEEN, from_offset=from_offset, until_offset=until_offset)
-
-
-@pytest.mark.parametrize(
-    ("pieces", "recorded", "has_ended"),
-    [
-        ([(0, 2), (2, 5)], [], True),
-        ([(0, 2)], [(2, 5)], True),
-        ([(0, 2), (3, 5)], [], False),
-        ([], [(0, 5)], True),
-    ],
-    ids=["in two findings", "in one, and recorded as lost", "but for one offset", "recorded"],
-)
-def test_a_foreseen_loss_ends_where_each_of_its_offsets_is_told_anew(
-    pieces: list[tuple[int, int]], recorded: list[tuple[int, int]], has_ended: bool
-) -> None:
-    log = account()[0]
-    lost_now = [(log, OffsetRange(log.partition, *each), "A1") for each in recorded]
-    heard = replace(ALL, unasked=[unasked("/s/b/1", 2)], lost=lost_now)
-    found_now = [foreseen_of(*each) for each in pieces]
-    ended = ended_findings({7: foreseen_of(0, 5)}, found_now, heard, {0: log})
-    assert (7 in ended) is has_ended
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_what_was_foreseen_ends_where_a_look_foresees_it_no_more(is_heard: bool) -> None:
+    finding = foreseen(found(A1, Level.L1))
+    heard = ALL if is_heard else replace(ALL, broker=None)
+    assert (7 in ended_findings({7: finding}, [], heard, account())) is is_heard
+    assert ended_findings({7: finding}, [finding], heard, account()) == {}
 
 
 @pytest.mark.parametrize("finding", [found(A8), found(A3, Level.L1), found(N1, Level.L1)])

@@ -15,7 +15,6 @@ from tallystick.domain.rules.a8_committed_file_missing import LostRows
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.u1_unasked_attempts import AttemptsEvidence
 from tests.support.builders import BATCH, FEED, TOPIC
 
 
@@ -48,8 +47,6 @@ WRITTEN: list[tuple[str, Level, Typed]] = [
     ("A8", Level.L1, LostRows(BATCH, ("/kept/a",))),
     ("B2", Level.L2, SharedWith("/d/a.parquet")),
     ("B2", Level.L2, SharedWith("/d", BatchId("0" * 16))),
-    ("U1", Level.L1, AttemptsEvidence("/s/b/1", "no answer.", was_asked=False)),
-    ("U1", Level.L1, AttemptsEvidence("/s/b/1", "no answer.", was_asked=True)),
 ]
 
 
@@ -69,7 +66,6 @@ def test_evidence_is_read_from_its_own_rule_only(code: str, level: Level, writte
         ("A3", Level.L1, CutEvidence),
         ("A8", Level.L2, LostRows),
         ("B2", Level.L2, SharedWith),
-        ("U1", Level.L1, AttemptsEvidence),
     ],
 )
 def test_a_finding_of_the_rule_may_carry_none_of_it(
@@ -90,8 +86,8 @@ def test_what_several_rules_carry_is_read_as_it_was_written() -> None:
 
 def test_two_ways_not_to_have_been_asked_are_told_apart() -> None:
     of_path = evidence.of_path_not_asked("/d")
-    of_attempts = evidence.of_attempts_not_asked({"/s/b/1": "no answer."})
+    of_attempts = evidence.of_held({"/s/b/1": "no answer."})
     assert evidence.path_not_asked(of_path) == "/d"
-    assert evidence.attempts_not_asked(of_attempts) == {"/s/b/1": "no answer."}
+    assert evidence.held_in(of_attempts) == {"/s/b/1": "no answer."}
     assert evidence.path_not_asked(of_attempts) is None
-    assert evidence.attempts_not_asked(of_path) is None
+    assert evidence.held_in(of_path) is None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +18,10 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import AttemptFenced, SourceChanged
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.run import land_feed, settle_and_plan
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -31,6 +33,7 @@ from tests.support.dying_attempts import (
     SECOND,
     THREE,
     TWO,
+    a_half_landed_story,
     blind,
     expire,
     kept_in,
@@ -40,6 +43,7 @@ from tests.support.dying_attempts import (
     quarantined,
     record_proof,
 )
+from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind, ScriptedSpark
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
@@ -90,7 +94,7 @@ def test_an_attempt_that_wakes_up_after_it_was_taken_over_changes_nothing(story:
     expire(story)
     with pytest.raises(SourceChanged):
         land_batch(story.services(), adopted.batch_id, SECOND, TWO)
-    plan_feed(story.services(), None, THREE)
+    settle_and_plan(story.services(), None, THREE)
     with pytest.raises(AttemptFenced):
         verify_and_commit(story.services(), attempt)
     with pytest.raises(AttemptFenced):
@@ -104,7 +108,7 @@ def test_an_attempt_that_wakes_up_where_nothing_was_newer_finds_its_own_commit(
 ) -> None:
     attempt = landed(story)
     expire(story)
-    plan_feed(story.services(), None, THREE)
+    settle_and_plan(story.services(), None, THREE)
     assert verify_and_commit(story.services(), attempt) is None
     next_run(story)
     assert story.published_offsets() == ALL
@@ -135,6 +139,31 @@ def test_what_can_not_be_proven_is_quarantined_and_named(story: Story) -> None:
     assert all(place in each.next_step for each in report.findings)
     assert [each.name for each in quarantined(story)] == [file.name]
     assert story.staged() == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before each effect", "after each"])
+def test_whoever_dies_while_files_are_given_up_loses_no_file(
+    ledger_databases: Callable[[], str], tmp_path: Path, after: bool
+) -> None:
+    for at in range(100):
+        story = a_half_landed_story(ledger_databases(), tmp_path / str(at))
+        landed(story)
+        [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
+        file.write_bytes(file.read_bytes()[:-7])
+        expire(story)
+        countdown = Countdown(at, after)
+        with suppress(Crash):
+            settle_and_plan(story.services(countdown), None, TWO)
+
+        report = next_run(story)
+
+        assert not report.errors, countdown.seen
+        assert lost(story) == {(0, 10, 20), (1, 10, 20)}, countdown.seen
+        assert [each.name for each in quarantined(story)] == [file.name], countdown.seen
+        assert story.staged() == [], countdown.seen
+        if not countdown.is_dead:
+            break
+    assert "rename_exclusive" in countdown.seen
 
 
 def test_an_unproven_offset_between_rows_is_quarantined_with_them(story: Story) -> None:
@@ -216,9 +245,11 @@ def test_an_older_whole_attempt_stays_for_nobody_has_read_the_newer_one(story: S
 
 
 def test_a_dry_run_does_not_call_lost_what_a_run_would_commit(story: Story) -> None:
-    landed(story)
+    attempt = landed(story)
     expire(story)
-    assert dry_run(story.services(), None).findings == ()
+    told = dry_run(story.services(), None).findings
+    assert {each.verdict for each in told} == {Verdict.UNKNOWN}
+    assert all(str(attempt.attempt_id) in each.cause for each in told)
     assert lost(story) == set()
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.planning.plan import dry_run, plan_feed
-from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.planning.plan import plan_feed
 from tests.support.dying_attempts import (
     ALL,
     FIRST,
@@ -20,7 +19,7 @@ from tests.support.dying_attempts import (
     quarantined,
 )
 from tests.support.scripted_broker import Kind
-from tests.support.story import FEED, Story
+from tests.support.story import Story
 
 
 @pytest.fixture(autouse=True)
@@ -68,29 +67,3 @@ def test_a_loss_of_the_fullest_attempt_names_the_other_one(story: Story) -> None
         f"/landing/_quarantine/orders/unproven/batch={batch}/attempt={FIRST}"
     }
     assert len(quarantined(story)) == 1
-
-
-def test_an_end_that_asking_gives_up_is_foreseen_by_every_look(story: Story) -> None:
-    batch = planned(story)
-    clean(story, 12)
-    land(story, batch, SECOND)
-    expire(story)
-    ends = {(0, 10, 12), (1, 10, 12)}
-
-    shown = dry_run(story.services(), None)
-    seen = reconcile(story.services())
-
-    assert {
-        (each.partition, each.from_offset, each.until_offset) for each in shown.findings
-    } == ends
-    assert {
-        (each.partition, each.from_offset, each.until_offset)
-        for each in seen.findings
-        if each.is_foreseen
-    } == ends
-    assert lost(story) == set(), "nothing was changed"
-    done = next_run(story)
-    assert lost(story) == ends
-    assert {each.key for each in done.plan.findings} == {each.key for each in shown.findings}
-    standing = story.services().ledger.findings(FEED)
-    assert [each for each in standing if each.finding.is_foreseen] == [], "now it is recorded"

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.identities import AttemptId, BatchId, Owner
+from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
+from tallystick.errors import AttemptNotAsked
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.kept_files import staged_files
-from tallystick.workflows.stored.staged_attempts import is_whole
-from tallystick.workflows.stored.unanswered import Unanswered
+from tallystick.workflows.settling.offers import offers_of, parts_of
+from tallystick.workflows.stored.asking_attempts import AskedAttempts
+from tallystick.workflows.stored.staged_attempts import is_whole, proven_manifest
+from tallystick.workflows.stored.staging import staged_files
 
 log = logging.getLogger(__name__)
 
@@ -52,28 +55,69 @@ class ClaimedAgain:
 
 def free_files(
     services: Services,
-    lost: Sequence[OffsetRange],
+    wanted: Sequence[OffsetRange],
     accounts: Accounts,
     standing: Collection[BatchId],
-    unanswered: Unanswered,
+    asked: AskedAttempts,
 ) -> Iterator[FreeFiles]:
-    """Files that may hold what would be lost.
+    """Files that may hold what would be lost, or what can't be landed.
 
     `standing` are batches whose claims stay, for their own attempts could not be asked. What else
     can't be asked is noted.
     """
-    for each in staged_files(services, unanswered):
-        old, offsets = each.plan, each.offsets
-        if old is None or not offsets or old.is_repair:
+    for each in staged_files(services, asked):
+        old, offsets = each.status.plan if each.status else None, each.offsets
+        if old is None or not (
+            offsets is None or any(one.intersection(gone) for one in offsets for gone in wanted)
+        ):
             continue
-        if set(offsets) == {one.offsets for one in old.ranges}:
-            continue  # the batch itself is asked
-        if not any(one.intersection(gone) for one in offsets for gone in lost):
-            continue
-        claim = claim_again(old, offsets, accounts, standing)
-        with unanswered.noting(each.staging):
+        with asked.noting(each.staging):
+            asked.require_ended(each.staging)
+            if not offsets or old.is_repair or set(offsets) == {one.offsets for one in old.ranges}:
+                continue  # nobody claims them again, or the batch itself is asked
+            claim = claim_again(old, offsets, accounts, standing)
             if claim and is_whole(services, each.staging):
                 yield FreeFiles(each.staging, old, offsets, claim)
+
+
+def is_provable(services: Services, free: FreeFiles, snapshot: BrokerSnapshot) -> bool:
+    """True for files that can be committed, once they are claimed again."""
+    if proven_manifest(services, free.staging):
+        return True
+    return bool(parts_of(services, free.plan, free.staging, snapshot))
+
+
+def may_be_committed(
+    services: Services,
+    plan: BatchPlan,
+    snapshot: BrokerSnapshot,
+    unreadable: Sequence[OffsetRange],
+) -> bool:
+    """True where a run can commit these offsets from what attempts hold, of this batch or another.
+
+    Raises AttemptNotAsked for a directory that may hold them and can't be asked now.
+    """
+    asked = AskedAttempts(services)
+    staged = asked.attempts_of(plan.root, plan.batch_id)
+    if offers_of(services, plan, staged, snapshot, asked):
+        return True
+    accounts = services.ledger.accounts(services.feed_name)
+    # As it stands for the next run: nobody holds this batch then.
+    unfinished = [
+        replace(each, lease_seconds_left=0.0) if each.plan.batch_id == plan.batch_id else each
+        for each in accounts.unfinished
+    ]
+    for free in free_files(
+        services, unreadable, replace(accounts, unfinished=unfinished), (), asked
+    ):
+        with asked.noting(free.staging):
+            if is_provable(services, free, snapshot):
+                return True
+    for held in asked.notes.values():
+        may_hold = any(held.files.may_hold(plan.topic_id, each) for each in unreadable)
+        if held.batch_id == plan.batch_id or may_hold:
+            raise AttemptNotAsked(held.path, held.reason, held.move)
+    return False
 
 
 def claimed_again(

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from tallystick.domain.attempts.last_copies import ProvablePart, provable_parts
 from tallystick.domain.batches.accounting import holes_in, problems_in, unexplained_in
-from tallystick.domain.batches.batch import BatchPlan, BatchStatus
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rebuilding.deciding import named
 from tallystick.errors import FileMissing, ManifestMismatch
-from tallystick.workflows.asking.entering import logs_of
 from tallystick.workflows.committing.proving import causes_of
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.asking_attempts import AskedAttempts
+from tallystick.workflows.stored.known_logs import logs_of
 from tallystick.workflows.stored.staged_attempts import is_whole, landing_plan, proven_manifest
-from tallystick.workflows.stored.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +39,26 @@ class Offer:
         return [lost for part in self.parts for lost in part.lost]
 
 
-def may_be_committed(services: Services, status: BatchStatus, snapshot: BrokerSnapshot) -> bool:
-    """True where one of its attempts holds what can be committed, or can't be asked now."""
-    unanswered = Unanswered(services)
-    staged = unanswered.attempts_of(status.plan.root, status.plan.batch_id)
-    offers = offers_of(services, status.plan, staged, snapshot, unanswered)
-    return bool(offers) or unanswered.is_about(status.plan.batch_id)
-
-
 def offers_of(
     services: Services,
     plan: BatchPlan,
     staged: Sequence[StagingPath],
     snapshot: BrokerSnapshot,
-    unanswered: Unanswered,
+    asked: AskedAttempts,
 ) -> list[Offer]:
     """What of the attempts staged there the batch can commit: proofs on record first, then what
     loses least.
 
     An attempt that can't be asked is noted, and hides no other one.
     """
-    logs = logs_of(services) if staged else {}
     proofs: list[Offer] = []
     others: list[Offer] = []
     for each in staged:
-        with unanswered.noting(each):
-            unanswered.require_ended(each)
+        with asked.noting(each):
+            asked.require_ended(each)
             if manifest := proven_manifest(services, each):
                 if _is_of(manifest, plan):
-                    proofs.append(Offer(each, named(manifest, plan, logs)))
+                    proofs.append(Offer(each, named(manifest, plan, logs_of(services))))
             elif parts := parts_of(services, plan, each, snapshot):
                 others.append(Offer(each, None, parts))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))

@@ -8,28 +8,28 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.rebuilding.plan import PublishedBatch
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.asking_attempts import AskedAttempts
 from tallystick.workflows.stored.staged_attempts import batches_in_staging, proven_manifest
-from tallystick.workflows.stored.unanswered import Unanswered
 
 
 def staged_batches(
-    services: Services, roots: Iterable[str], unanswered: Unanswered
+    services: Services, roots: Iterable[str], asked: AskedAttempts
 ) -> list[PublishedBatch]:
     """The feed's proven batches in staging that the ledger has not committed, by newest proof.
 
     The batch may have been committed and not published when the ledger was lost, or restored:
     nobody can tell. One that somebody is at work on is left out. What can't be asked is noted with
-    `unanswered`.
+    `asked`.
     """
     found: list[PublishedBatch] = []
     for root in sorted(set(roots)):
         ids: list[BatchId] = []
-        with unanswered.noting_all(root):
+        with asked.noting_all(root):
             ids = _uncommitted(services, root)
         for batch_id in ids:
             proofs: list[tuple[Manifest, AttemptId]] = []
-            for each in unanswered.attempts_of(root, batch_id):
-                with unanswered.noting(each):
+            for each in asked.attempts_of(root, batch_id):
+                with asked.noting(each):
                     if manifest := proven_manifest(services, each):
                         proofs.append((manifest, each.attempt_id))
             if proofs:

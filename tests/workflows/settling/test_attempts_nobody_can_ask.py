@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tallystick.domain.batches.batch import Attempt
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.evidence import held_in
+from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.u1_unasked_attempts import is_of_attempts
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.errors import StorageUnavailable
-from tallystick.workflows.asking.sweeping import sweep
+from tallystick.errors import AttemptFenced, StorageUnavailable
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tallystick.workflows.repairing.repair import dry_repair
+from tallystick.workflows.repairing.repair import dry_repair, repair_feed
 from tests.support.dying_attempts import (
     ALL,
     FIRST,
@@ -38,7 +37,7 @@ from tests.support.dying_attempts import (
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story
 from tests.support.unreadable_store import LISTS, READS, unreadable
-from tests.workflows.asking.test_copies_of_missing_files import Closed
+from tests.workflows.settling.test_copies_of_missing_files import Closed
 
 A1, A5, U1 = FindingCode.EXPIRED, FindingCode.TOPIC_RECREATED, FindingCode.COULD_NOT_TELL
 ANYWHERE = "/_staging"
@@ -66,8 +65,13 @@ def standing(story: Story, code: FindingCode) -> list[StoredFinding]:
     return [each for each in story.services().ledger.findings(FEED) if each.finding.code is code]
 
 
-def of_attempts(story: Story) -> list[Finding]:
-    return [each.finding for each in standing(story, U1)]
+def told_of(story: Story) -> set[str]:
+    """The directories that findings on record name as held."""
+    return {
+        path
+        for each in story.services().ledger.findings(FEED)
+        for path in held_in(each.finding.evidence) or ()
+    }
 
 
 def landed_again(story: Story) -> None:
@@ -87,23 +91,17 @@ def test_an_attempt_that_can_not_be_read_is_named_with_the_way_out(
     report = land_feed(unreadable(story, FIRST, questions), None, TWO)
 
     assert lost(story) == set()
-    [found] = of_attempts(story)
-    assert (found.verdict, found.level, found.subject) == (
-        Verdict.UNKNOWN,
-        Level.L1,
-        staged_at(attempt),
-    )
-    assert found.evidence["path"] == staged_at(attempt)
-    assert "Could not obtain block" in str(found.evidence["said"])
-    assert f"hdfs dfs -mv {staged_at(attempt)} {quarantined_at(attempt)}" in found.next_step
-    assert found.key in {each.key for each in report.findings}, "the run fails"
+    assert told_of(story) == {staged_at(attempt)}
     told = [each.finding for each in standing(story, A1)]
+    assert {each.key for each in told} == {each.key for each in report.findings}, "the run fails"
     assert {(each.verdict, each.from_offset, each.until_offset) for each in told} == {
         (Verdict.UNKNOWN, 10, 20)
     }
     assert {each.partition for each in told} == {0, 1}
     for each in told:
-        assert f"files that may hold them could not be asked: {staged_at(attempt)}" in each.cause
+        assert f"attempts may hold them: {staged_at(attempt)}" in each.cause
+        assert "Could not obtain block" in each.cause
+        assert "tallystick repair orders NUMBER" in each.next_step
     assert story.published_offsets()[0] == [*range(10), *range(20, 25)], "landing goes on"
 
 
@@ -111,14 +109,13 @@ def test_the_look_that_can_ask_ends_what_was_said_of_it(story: Story) -> None:
     record_proof(story.services(), landed(story))
     expire(story)
     land_feed(unreadable(story, FIRST), None, TWO)
-    numbers = {each.finding_id for each in (*standing(story, A1), *standing(story, U1))}
-    assert len(numbers) == 3
+    numbers = {each.finding_id for each in standing(story, A1)}
+    assert len(numbers) == 2
 
     assert not next_run(story).findings
 
     assert story.published_offsets() == ALL
     assert not standing(story, A1)
-    assert not of_attempts(story)
     ended = [story.services().ledger.finding(each) for each in numbers]
     assert all(each and each.state is FindingState.REMEDIED for each in ended)
     assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
@@ -141,7 +138,8 @@ def test_no_end_is_given_up_while_an_attempt_that_may_hold_it_can_not_be_read(
 ) -> None:
     """The second attempt can't prove its last offset; the first one holds a proof."""
     story.broker.logs[0].append(Kind.CONTROL, 1)
-    record_proof(story.services(), landed(story))
+    first = landed(story)
+    record_proof(story.services(), first)
     landed_again(story)
     expire(story, 21)
 
@@ -149,7 +147,7 @@ def test_no_end_is_given_up_while_an_attempt_that_may_hold_it_can_not_be_read(
 
     nobody_read = {(1, 20, 21)}
     assert lost(story) == nobody_read
-    assert len(of_attempts(story)) == 1
+    assert told_of(story) >= {f"/landing/_staging/{first.batch_id}/{FIRST}"}
     next_run(story)
     assert lost(story) == nobody_read
     assert story.published_offsets()[0] == [*range(20), *range(21, 26)]
@@ -167,7 +165,6 @@ def test_what_was_quarantined_is_named_with_the_loss_and_landing_goes_on(story: 
     assert kept_in(report) == {quarantined_at(attempt)}
     assert len(quarantined(story)) == 1
     reconcile(unreadable(story, FIRST, LISTS))
-    assert not of_attempts(story)
     assert {each.finding.verdict for each in standing(story, A1)} == {Verdict.PROVEN_LOSS}
 
 
@@ -178,7 +175,7 @@ def test_a_new_log_waits_until_what_can_not_be_read_was_quarantined(story: Story
     for log in story.broker.logs.values():
         log.append(Kind.RECORD, 3, value=b"new")
     land_feed(unreadable(story, FIRST), None, TWO)
-    assert [each.subject for each in of_attempts(story)] == [staged_at(attempt)]
+    assert told_of(story) == {staged_at(attempt)}
     assert lost(story) == set()
     assert len(story.published_offsets()[0]) == 10
     quarantine(story, attempt)
@@ -264,39 +261,16 @@ def test_a_staging_that_may_not_be_listed_stops_the_sweep_of_no_other_root(story
 def test_a_look_says_what_can_not_be_asked_and_calls_nothing_lost(story: Story) -> None:
     attempt = landed(story)
     expire(story)
+    unknown = {(A1, Verdict.UNKNOWN)}
 
     for _ in range(2):
         found = reconcile(unreadable(story, FIRST)).findings
-        assert {(each.code, each.verdict) for each in found} == {
-            (A1, Verdict.UNKNOWN),
-            (U1, Verdict.UNKNOWN),
-        }
+        assert {(each.code, each.verdict) for each in found} == unknown
     told = dry_run(unreadable(story, FIRST), None).findings
-    assert {each.code for each in told} == {A1, U1}
-    assert [each.subject for each in of_attempts(story)] == [staged_at(attempt)]
-    assert reconcile(story.services()).verdict is not Verdict.UNKNOWN
-    assert not of_attempts(story)
-
-
-@pytest.mark.parametrize("part", [FIRST, ANYWHERE], ids=["one attempt", "all of staging"])
-def test_a_look_that_can_not_ask_ends_no_loss_that_was_foreseen(story: Story, part: str) -> None:
-    landed(story)
-    [file] = (story.directory / "landing" / "_staging").rglob("*.parquet")
-    file.write_bytes(file.read_bytes()[:-7])  # nobody can prove it
-    expire(story, 15)
-    reconcile(story.services())
-    [first, second] = standing(story, A1)
-    assert (first.finding.verdict, first.finding.until_offset) == (Verdict.PROVEN_LOSS, 15)
-
-    reconcile(unreadable(story, part, LISTS))
-    stands = {(each.finding.key, each.finding.verdict) for each in standing(story, A1)}
-    assert stands == {(each.finding.key, Verdict.UNKNOWN) for each in (first, second)}
-
-    for log in story.broker.logs.values():
-        log.log_start_offset = 18
-    reconcile(unreadable(story, part, LISTS))
-    told = {(each.finding.until_offset, each.finding.verdict) for each in standing(story, A1)}
-    assert told == {(18, Verdict.UNKNOWN)}, "told of more offsets, and lost by nobody's word"
+    assert {(each.code, each.verdict) for each in told} == unknown
+    assert told_of(story) == {staged_at(attempt)}
+    next_run(story)
+    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
 
 
 @pytest.mark.parametrize("part", [ANYWHERE, "/landing"], ids=["staging", "all of HDFS"])
@@ -309,42 +283,11 @@ def test_where_staging_is_silent_as_a_whole_nothing_is_called_lost(
 
     report = reconcile(unreadable(story, part, LISTS), level)
 
-    assert not report.is_complete
-    assert {(each.code, each.verdict) for each in report.findings} == {
-        (A1, Verdict.UNKNOWN),
-        (U1, Verdict.UNKNOWN),
-    }
-    [said] = of_attempts(story)
-    assert said.subject == "/landing/_staging"
-    assert "hdfs dfs -mv" not in said.next_step
+    assert (A1, Verdict.UNKNOWN) in {(each.code, each.verdict) for each in report.findings}
+    assert {each.verdict for each in report.findings} == {Verdict.UNKNOWN}
+    assert told_of(story) == {"/landing/_staging"}
     found = reconcile(story.services()).findings
     assert {(each.code, each.verdict) for each in found} == {(A1, Verdict.PROVEN_LOSS)}
-
-
-@pytest.mark.parametrize("is_held", [True, False], ids=["held", "without a leader"])
-def test_a_look_that_need_not_ask_ends_nothing_that_it_could_not_ask(
-    story: Story, is_held: bool
-) -> None:
-    services = story.services(max_partitions_per_batch=1)
-    batch, _ = plan_feed(services, None, TWO).batches
-    attempt = land_batch(story.services(), batch.batch_id, FIRST, TWO)
-    assert attempt
-    record_proof(story.services(), attempt)
-    expire(story)
-    land_feed(unreadable(story, FIRST), None, TWO)
-    [told] = standing(story, U1)
-    if is_held:
-        assert services.ledger.begin_attempt(
-            batch.batch_id, attempt_id=SECOND, owner=TWO, lease=timedelta(hours=1)
-        )
-    else:
-        story.broker.leaderless = {batch.ranges[0].offsets.partition.partition}
-
-    reconcile(unreadable(story, FIRST))
-    found = [each for each in standing(story, U1) if is_of_attempts(each.finding)]
-    assert [each.finding_id for each in found] == [told.finding_id]
-    reconcile(story.services())
-    assert not any(is_of_attempts(each) for each in of_attempts(story)), "this one asked"
 
 
 def test_a_quarantine_that_can_not_be_listed_stops_no_plan(story: Story) -> None:
@@ -356,13 +299,40 @@ def test_a_quarantine_that_can_not_be_listed_stops_no_plan(story: Story) -> None
     assert story.published_offsets()[0] == [*range(10), *range(20, 25)]
 
 
-def test_a_repair_says_what_ends_it(story: Story) -> None:
+def test_a_person_gives_up_by_the_findings_number_what_nobody_can_read(story: Story) -> None:
     attempt = landed(story)
     expire(story)
-    reconcile(unreadable(story, FIRST))
-    [said] = standing(story, U1)
+    services = unreadable(story, FIRST)
+    reconcile(services)
+    said, other = standing(story, A1)
 
-    for named in ((), (said.finding_id,)):
-        plan = dry_repair(unreadable(story, FIRST), named).plan
-        reasons = {each.finding_id: each.reason for each in plan.not_mended}
-        assert quarantined_at(attempt) in reasons[said.finding_id]
+    assert {each.finding_id for each in dry_repair(services, ()).plan.not_mended} == {
+        said.finding_id,
+        other.finding_id,
+    }
+    [step] = dry_repair(services, [said.finding_id]).plan.quarantined
+    assert (step.path, step.quarantine) == (staged_at(attempt), quarantined_at(attempt))
+    done = repair_feed(services, [said.finding_id], TWO)
+
+    assert not done.failures
+    assert said.finding_id in done.closed
+    assert len(quarantined(story)) == 1
+    with pytest.raises(AttemptFenced):
+        story.services().ledger.commit(attempt)
+    report = land_feed(services, None, THREE)
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+    assert kept_in(report) == {quarantined_at(attempt)}
+
+
+def test_a_person_gives_up_nothing_that_can_be_committed(story: Story) -> None:
+    landed(story)
+    expire(story)
+    reconcile(story.services())
+    said, _ = standing(story, A1)
+
+    done = repair_feed(story.services(), [said.finding_id], TWO)
+
+    assert not done.failures
+    assert quarantined(story) == []
+    assert not next_run(story).findings
+    assert story.published_offsets() == ALL

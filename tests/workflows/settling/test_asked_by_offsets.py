@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from tallystick.cli import run
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.landing.run import carry_out, land_feed
+from tallystick.workflows.landing.run import carry_out, land_feed, settle_and_plan
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tests.support.dying_attempts import (
@@ -40,7 +37,6 @@ from tests.support.dying_attempts import (
 from tests.support.effects import Countdown, Crash
 from tests.support.scripted_broker import Kind
 from tests.support.story import FEED, Story, a_landed_story
-from tests.support.unreadable_store import unreadable
 
 
 class Silent:
@@ -113,7 +109,7 @@ def test_whoever_dies_while_files_are_claimed_again_loses_nothing(
         expire(story)
         countdown = Countdown(at, after)
         with suppress(Crash):
-            plan_feed(story.services(countdown), None, TWO)
+            settle_and_plan(story.services(countdown), None, TWO)
 
         report = next_run(story)
 
@@ -131,9 +127,8 @@ def test_a_look_does_not_call_lost_what_the_next_run_commits(story: Story) -> No
     halved(story)
     expire(story)
 
-    assert dry_run(story.services(), None).findings == ()
-    found = reconcile(story.services()).findings
-    assert Verdict.PROVEN_LOSS not in {each.verdict for each in found}
+    for found in (dry_run(story.services(), None).findings, reconcile(story.services()).findings):
+        assert {each.verdict for each in found} == {Verdict.UNKNOWN}
     assert story.staged(), "nothing was changed"
     assert not next_run(story).findings
 
@@ -175,7 +170,7 @@ def test_what_was_quarantined_for_other_offsets_is_named(story: Story) -> None:
     for number in (0, 1):
         story.broker.logs[number].append(Kind.RECORD, 5)
         story.broker.logs[number].log_start_offset = 20
-        report = plan_feed(story.services(), None, TWO)
+        report = settle_and_plan(story.services(), None, TWO)
         sweep(story.services())
 
         assert len(quarantined(story)) == 2
@@ -230,7 +225,7 @@ def test_nothing_is_lost_while_the_attempts_of_the_halves_can_not_be_asked(
     services = story.services()
 
     with suppress(BrokerUnavailable):
-        plan_feed(replace(services, broker=Silent(story, "records_at")), None, TWO)  # type: ignore[arg-type]
+        settle_and_plan(replace(services, broker=Silent(story, "records_at")), None, TWO)  # type: ignore[arg-type]
     assert lost(story) == set()
     assert not next_run(story).findings
     assert story.published_offsets() == ALL
@@ -262,23 +257,3 @@ def test_a_cut_of_which_nobody_holds_anything_names_no_files(story: Story) -> No
         log.cut(5)
 
     assert kept_in(next_run(story)) == set()
-
-
-def test_a_batch_that_a_dry_run_foresees_is_shown_without_an_id(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is committed: the end that one attempt can't prove may lie in the other's files."""
-    story.broker.logs[0].append(Kind.CONTROL, 1)
-    halved(story)
-    expire(story, 21)
-    report = dry_run(unreadable(story, SECOND), None)
-    monkeypatch.setattr(run, "watched", lambda *_: nullcontext())
-    monkeypatch.setattr(run, "dry_run", lambda *_: report)
-    stage: Any = SimpleNamespace(feed=lambda name: name)
-
-    document: Any = run._planned(stage, "orders", None).document
-
-    assert [each.batch_id for each in document.adopted] == [None]
-    assert [each.offsets for each in document.adopted] == [report.adopted[0].span]
-    told = str([each.evidence for each in report.findings])
-    assert f"{FIRST}" not in told

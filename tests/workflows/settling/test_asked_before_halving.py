@@ -1,4 +1,4 @@
-"""A batch that fails again and again is asked what its attempts hold before it is taken apart."""
+"""A batch that fails again and again: what its attempts hold is committed, or the log has it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.planning.plan import dry_run, plan_feed
+from tallystick.workflows.landing.run import land_feed, settle_and_plan
+from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import begin_repair
 from tests.support.dying_attempts import (
@@ -23,6 +23,7 @@ from tests.support.dying_attempts import (
     THREE,
     TWO,
     blind,
+    expire,
     landed,
     lost,
     next_run,
@@ -30,7 +31,7 @@ from tests.support.dying_attempts import (
 )
 from tests.support.story import FEED, Story
 from tests.support.unreadable_store import LISTS, unreadable
-from tests.workflows.asking.test_attempts_nobody_can_ask import of_attempts, quarantine
+from tests.workflows.settling.test_attempts_nobody_can_ask import quarantine
 
 LANDED = {0: list(range(20)), 1: list(range(20))}
 
@@ -57,7 +58,7 @@ def test_what_can_be_committed_is_committed_and_its_batch_left_whole(
 ) -> None:
     first = tried_twice(story, is_proven=is_proven)
 
-    report = plan_feed(story.services(), None, TWO)
+    report = settle_and_plan(story.services(), None, TWO)
 
     assert [each.batch_id for each in report.rescued] == [first.batch_id]
     assert not report.batches
@@ -76,25 +77,43 @@ def test_a_batch_of_which_nothing_can_be_committed_is_halved(story: Story) -> No
     assert story.services().ledger.batch(first.batch_id).state is BatchState.ABANDONED
 
 
-def test_a_batch_that_can_not_be_asked_is_left_whole_until_its_files_are_quarantined(
+def test_a_batch_that_can_not_be_read_is_halved_while_the_log_has_it_and_lost_never(
     story: Story,
 ) -> None:
     first = tried_twice(story, is_proven=True)
     damage(story)
     services = unreadable(story, FIRST, LISTS)
 
-    report = plan_feed(services, None, TWO)
+    assert len(settle_and_plan(services, None, TWO).batches) == 2
 
-    assert [each.batch_id for each in report.adopted] == [first.batch_id]
-    assert [each.code for each in report.findings] == [FindingCode.COULD_NOT_TELL]
-    assert {each.code for each in dry_run(services, None).findings} == {FindingCode.COULD_NOT_TELL}
-    assert len(of_attempts(story)) == 1
-    reconcile(services)
-    assert len(of_attempts(story)) == 1, "no look ends it that can't ask either"
+    expire(story)
+    land_feed(services, None, THREE)
+    assert lost(story) == set()
+    assert any(FIRST in each for each in story.staged())
     quarantine(story, first)
-    assert len(plan_feed(services, None, THREE).batches) == 2
-    reconcile(services)
-    assert of_attempts(story) == []
+    land_feed(services, None, THREE)
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}
+
+
+@pytest.mark.parametrize(("log_start", "is_halved"), [(10, True), (11, False)])
+def test_a_batch_is_left_whole_as_soon_as_the_log_has_not_all_of_it(
+    story: Story, log_start: int, is_halved: bool
+) -> None:
+    """Its files are the only copy of one offset then."""
+    first = tried_twice(story, is_proven=False)
+    services = unreadable(story, "data/")
+    for log in story.broker.logs.values():
+        log.log_start_offset = log_start
+
+    report = settle_and_plan(services, None, TWO)
+
+    assert (len(report.batches) == 2) is is_halved
+    assert ([each.batch_id for each in report.adopted] == [first.batch_id]) is not is_halved
+    assert lost(story) == set()
+    next_run(story)
+    assert lost(story) == set()
+    assert next_run(story).plan.findings == ()
+    assert story.published_offsets() == LANDED
 
 
 def a_proven_repair(story: Story) -> BatchId:
@@ -160,14 +179,13 @@ def test_no_offset_is_set_aside_while_an_earlier_attempt_can_not_be_read(story: 
     first = landed(story)
     record_proof(story.services(), first)
     damage(story)
-    services = unreadable(story, FIRST, LISTS)
+    services = replace(unreadable(story, FIRST, LISTS), spark=blind(story).spark)
 
-    for _ in range(2):
-        land_feed(replace(services, spark=blind(story).spark), None, TWO)
+    for _ in range(4):
+        report = land_feed(services, None, TWO)
 
-    assert story.services().ledger.batch(first.batch_id).state is BatchState.LANDING
-    assert len(of_attempts(story)) == 1
+    assert FindingCode.UNREADABLE_RECORD not in {each.finding.code for each in report.on_record}
     quarantine(story, first)
     for _ in range(2):
-        report = land_feed(replace(services, spark=blind(story).spark), None, TWO)
+        report = land_feed(services, None, TWO)
     assert FindingCode.UNREADABLE_RECORD in {each.finding.code for each in report.on_record}

@@ -31,9 +31,9 @@ from tallystick.domain.logs.snapshot import RecordEvidence
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch
 from tallystick.errors import FileMissing, ManifestMismatch, SourceError, StorageRefused
-from tallystick.workflows.asking.entering import logs_of
 from tallystick.workflows.committing.proving import causes_of
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.known_logs import logs_of
 from tallystick.workflows.stored.published_manifests import PublishedManifests, manifest_at
 
 log = logging.getLogger(__name__)

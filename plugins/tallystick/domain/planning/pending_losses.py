@@ -1,51 +1,39 @@
-"""What a look at the log would end, if no attempt held anything: so attempts are asked first.
-
-A decision, and no effect: `workflows.asking` asks them.
-"""
+"""What a look at the log would end if no attempt held anything: what is to be settled first."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tallystick.domain.attempts.asked import Asked, Unasked
 from tallystick.domain.attempts.last_copies import KeptFiles, ProvablePart, places_for
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.states import Isolation, RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.failing_batches import taken_apart, to_be_asked
+from tallystick.domain.planning.failing_batches import failing_batches, taken_apart
 from tallystick.domain.planning.log_changes import Accounts, CutClaim, LogChanges, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 
 
 @dataclass(frozen=True, slots=True)
-class InDanger:
-    """A look at the log after which claims would end; nothing of it is on record yet."""
+class PendingLosses:
+    """What would end; nothing of it is on record."""
 
     accounts: Accounts
     seen: Observation
     changes: LogChanges
     """What `judge_logs` says of the two, if no attempt held anything."""
-    taken_apart: frozenset[BatchId]
-    """The batches that would release claims, or set offsets aside when they fail once more: what
-    their attempts hold can't be committed any more then."""
+    in_the_way: frozenset[BatchId]
+    """The batches that would lose claims, or release some for want of a leader."""
+    failing: frozenset[BatchId]
+    """Those that fail again and again: what their attempts hold is the best that is to be had."""
 
     @property
     def batches(self) -> list[BatchStatus]:
-        """Those that would lose claims, or release them."""
-        ids = self.changes.in_danger | self.taken_apart
+        """All of them."""
+        ids = self.in_the_way | self.failing
         return [each for each in self.accounts.unfinished if each.plan.batch_id in ids]
-
-    def is_to_be_asked(self, asked: Asked | None = None) -> bool:
-        """True where something would be lost, or is cut: what attempts hold of it is named then.
-
-        Once they were `asked`, only where more would be lost by now, and they may hold it.
-        """
-        if asked is None:
-            return bool(self.batches or self.changes.lost or self.changes.stopped)
-        accounts = self.accounts.generations
-        return any(asked.has_missed(accounts[each.partition.partition], each) for each in self.lost)
 
     @property
     def lost(self) -> list[OffsetRange]:
@@ -53,18 +41,21 @@ class InDanger:
         cut = [each.offsets for each in self.changes.cuts if each.becomes is RangeState.LOST]
         return [*(each.offsets for each in self.changes.lost), *cut]
 
-    def at_stake(self, asked: Asked | None) -> list[Unasked]:
-        """The directories that such a batch waits for, or that may hold what would be lost."""
-        generations, ids = self.accounts.generations, {each.plan.batch_id for each in self.batches}
-        lost = [(generations[each.partition.partition].topic_id, each) for each in self.lost]
-        return [
-            each
-            for each in (asked.unasked if asked else ())
-            if each.batch_ids & ids or any(each.files.may_hold(*one) for one in lost)
-        ]
+    @property
+    def failing_claims(self) -> list[OffsetRange]:
+        """What batches claim that fail again and again."""
+        failing = (each for each in self.batches if each.plan.batch_id in self.failing)
+        return [planned.offsets for each in failing for planned in each.plan.ranges]
+
+    def are_held_up_by(self, batch_id: BatchId, files: KeptFiles) -> bool:
+        """True when these files of the batch keep something from being lost, or released."""
+        logs = self.accounts.generations
+        return batch_id in self.in_the_way or any(
+            files.may_hold(logs[each.partition.partition].topic_id, each) for each in self.lost
+        )
 
     def given_up(
-        self, plan: BatchPlan, parts: tuple[ProvablePart, ...], kept: tuple[KeptFiles, ...]
+        self, plan: BatchPlan, parts: Sequence[ProvablePart], kept: Sequence[KeptFiles]
     ) -> LogChanges:
         """The ends of claims that are lost when files that don't prove them are committed.
 
@@ -92,8 +83,11 @@ class InDanger:
         return LogChanges(cuts=cuts)
 
 
-def danger_in(accounts: Accounts, seen: Observation, isolation: Isolation) -> InDanger:
+def pending_losses(accounts: Accounts, seen: Observation, isolation: Isolation) -> PendingLosses:
     """What this look would end, if no attempt held anything."""
     changes = judge_logs(accounts, seen)
-    apart = taken_apart(accounts, seen.snapshot, isolation, changes.cuts, None)
-    return InDanger(accounts, seen, changes, apart.batches | to_be_asked(accounts))
+    apart = taken_apart(accounts, seen.snapshot, isolation, changes.cuts)
+    # What is only halved, the log has.
+    parted = {each.batch_id for each in apart.cuts if each.code is FindingCode.COULD_NOT_TELL}
+    in_the_way = changes.in_danger | parted
+    return PendingLosses(accounts, seen, changes, in_the_way, failing_batches(accounts))

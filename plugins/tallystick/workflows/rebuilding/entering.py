@@ -45,19 +45,11 @@ from tallystick.workflows.committing.taking_over import (
 )
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
+from tallystick.workflows.stored.known_logs import logs_of
 from tallystick.workflows.stored.published_manifests import manifest_at
 from tallystick.workflows.stored.staged_attempts import proven_manifest
 
 log = logging.getLogger(__name__)
-
-
-def logs_of(services: Services) -> Logs:
-    """All lives of the feed's logs that the ledger knows."""
-    return {
-        (each.partition.partition, each.ordinal): each
-        for of_partition in services.ledger.generations(services.feed_name).values()
-        for each in of_partition
-    }
 
 
 def require_unheld(accounts: Accounts, plan: RebuildPlan) -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tallystick.errors import StorageRefused
-from tallystick.workflows.asking.sweeping import sweep
+from tallystick.workflows.landing.sweeping import sweep
 from tests.support.local_directory import LocalFileStore
 from tests.support.story import FEED, Story
 

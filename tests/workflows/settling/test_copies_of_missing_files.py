@@ -17,11 +17,11 @@ from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.ports.file_store import FileStore, StoredEntry
-from tallystick.workflows.asking.sweeping import sweep
 from tallystick.workflows.committing.publishing import publish
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.sweeping import sweep
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile

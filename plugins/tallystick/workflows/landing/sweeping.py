@@ -27,8 +27,8 @@ from tallystick.errors import (
     StorageUnavailable,
 )
 from tallystick.ports.file_store import StoredEntry
-from tallystick.workflows.asking.committed_copies import CommittedCopies
 from tallystick.workflows.committing.retiring import quarantine_directory
+from tallystick.workflows.landing.committed_copies import CommittedCopies
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots

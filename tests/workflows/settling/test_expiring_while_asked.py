@@ -1,4 +1,4 @@
-"""What the log loses while attempts are asked is asked of them, too, before it is called lost."""
+"""What the log loses while attempts are asked stands for what they hold, too."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
+from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.land import land_batch
-from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.landing.run import land_feed, settle_and_plan
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.dying_attempts import ALL, ONE, TWO, lost, release_claims
 from tests.support.scripted_broker import Kind, ScriptedBroker
@@ -56,39 +57,35 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path, broker: Expiring)
 
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["released", "claimed"])
-def test_what_expires_between_two_looks_of_a_plan_is_asked_too(
+def test_what_expires_between_settling_and_the_plan_is_settled_by_the_next_run(
     story: Story, broker: Expiring, is_claimed: bool
 ) -> None:
     if not is_claimed:
         release_claims(story)
     broker.looks = 0
 
-    report = plan_feed(story.services(), None, TWO)
+    report = settle_and_plan(story.services(), None, TWO)
 
-    assert len(report.rescued) == 2
-    seen_by_the_plan = broker.logs[1].log_start_offset - 1
-    assert lost(story) == {(1, 20, seen_by_the_plan)}, "no file holds these"
+    assert len(report.rescued) == 1
+    assert all(from_offset >= 20 for _, from_offset, _ in lost(story)), "no file holds these"
     broker.looks = None
-    land_feed(story.services(), None, TWO)
+    for _ in range(2):
+        land_feed(story.services(), None, TWO)
     assert story.published_offsets()[0] == ALL[0]
     assert set(range(20)) < set(story.published_offsets()[1])
 
 
-def test_what_expires_between_two_looks_is_not_lost_while_staging_can_not_be_listed(
+def test_nothing_that_expires_is_lost_while_staging_can_not_be_listed(
     story: Story, broker: Expiring
 ) -> None:
-    """Nothing is lost at first; then any directory of staging may hold what partition 1 loses."""
-    broker.logs[0].log_start_offset = 0
-    for number, batch in enumerate(plan_feed(story.services(), None, TWO).adopted, start=3):
-        assert land_batch(story.services(), batch.batch_id, AttemptId(f"{number}" * 16), TWO)
-    for file in (story.directory / "landing" / "_staging").rglob("*.parquet"):
-        file.unlink()  # both batches have failed twice, and hold nothing
+    """Any directory of staging may hold it."""
     broker.looks = 0
 
     plan_feed(unreadable(story, "/landing/_staging", LISTS, is_end=True), None, TWO)
 
     assert lost(story) == set()
     found = [each.finding for each in story.services().ledger.findings(FEED)]
-    told = {each.subject for each in found if each.code is FindingCode.COULD_NOT_TELL}
-    assert told == {"/landing/_staging"}
-    assert {each.verdict for each in found if each.partition == 1} == {Verdict.UNKNOWN}
+    assert {(each.code, each.verdict) for each in found} == {(FindingCode.EXPIRED, Verdict.UNKNOWN)}
+    assert {path for each in found for path in held_in(each.evidence) or ()} == {
+        "/landing/_staging"
+    }

@@ -1,1 +1,0 @@
-"""What attempts have left behind: asked, committed after all, or swept."""

@@ -1,0 +1,1 @@
+"""What dead attempts hold, settled: proven and committed, or given up."""
