@@ -59,7 +59,7 @@ def test_a_commit_moves_everything_at_once(story: LedgerStory) -> None:
     assert status.plan == manifest.plan
     assert (story.account(0).frontier, story.account(1).frontier) == (20, 0)
     assert story.account(0).anchor == TailAnchor(19, 3, (19).to_bytes(16, "big"))
-    assert story.ledger.committed_manifests(FEED) == [manifest]
+    assert story.manifests() == [manifest]
     assert [each.file for each in story.ledger.files(FEED)] == list(manifest.files)
     (record,) = story.ledger.batches(FEED)
     assert record.ranges == manifest.ranges
@@ -295,7 +295,7 @@ def test_many_holes_are_kept_in_pieces_and_none_is_lost(story: LedgerStory) -> N
     assert together == story.ask(
         "SELECT range_agg(int8range(o, o + 1))::text FROM generate_series(0, 23999, 2) AS o"
     )
-    assert story.ledger.committed_manifests(FEED) == [manifest]
+    assert story.manifests() == [manifest]
 
 
 def test_hole_pieces_are_bounded_and_complete(story: LedgerStory) -> None:
@@ -379,12 +379,12 @@ def test_batches_that_commit_side_by_side_leave_one_frontier(story: LedgerStory)
 
 def test_publishing_is_given_the_proofs_plan_and_hash(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
-    attempt = story.verified((0, 0, 20))
+    attempt = story.begin(story.planned((0, 0, 20)))
+    manifest = story.verify(attempt)
     assert story.ledger.committed_batch(attempt.batch_id) is None
     story.ledger.commit(attempt)
     found = story.ledger.committed_batch(attempt.batch_id)
     assert found
-    (manifest,) = story.ledger.committed_manifests(FEED)
     assert found.manifest_sha256 == sha256(manifest.to_json().encode()).digest()
     assert (found.plan, found.attempt_id) == (manifest.plan, attempt.attempt_id)
     assert found.state is BatchState.COMMITTED

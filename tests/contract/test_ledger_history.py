@@ -89,11 +89,7 @@ def test_many_runs_at_once_land_every_offset_once(story: LedgerStory) -> None:
     assert [error for run in runs for error in run.errors] == []
     accounts = story.generations.values()
     assert {each.frontier for each in accounts} == {until}
-    committed = [
-        each.planned.offsets
-        for manifest in story.ledger.committed_manifests(FEED)
-        for each in manifest.ranges
-    ]
+    committed = [each.planned.offsets for manifest in story.manifests() for each in manifest.ranges]
     assert overlaps_in(committed) == ()
     assert [(each.from_offset, each.until_offset) for each in union_of(committed)] == [
         (0, until)
@@ -187,7 +183,7 @@ def test_folding_keeps_offsets_counts_and_proofs(story: LedgerStory) -> None:
         story.ledger.accounts(FEED),
         story.ledger.batches(FEED),
         story.ledger.files(FEED),
-        story.ledger.committed_manifests(FEED),
+        story.manifests(),
         story.ledger.lost(FEED),
     )
     assert story.ledger.fold(FEED) == 3
@@ -196,7 +192,7 @@ def test_folding_keeps_offsets_counts_and_proofs(story: LedgerStory) -> None:
         story.ledger.accounts(FEED),
         story.ledger.batches(FEED),
         story.ledger.files(FEED),
-        story.ledger.committed_manifests(FEED),
+        story.manifests(),
         story.ledger.lost(FEED),
     )
     assert after == before

@@ -347,15 +347,6 @@ def test_files_come_in_the_order_of_commit_then_by_name(log: LedgerStory) -> Non
     assert (held.partition, held.first_offset, held.last_offset, held.record_count) == (0, 5, 8, 4)
 
 
-def test_manifests_come_in_the_order_of_commit(log: LedgerStory) -> None:
-    early, late = log.verified((0, 0, 5)), log.verified((0, 5, 9))
-    for attempt in (late, early):
-        log.ledger.commit(attempt)
-    log.verified((0, 9, 12))
-    found = [each.plan.batch_id for each in log.ledger.committed_manifests(FEED)]
-    assert found == [late.batch_id, early.batch_id]
-
-
 def test_bytes_per_record_are_those_of_the_newest_batches(log: LedgerStory) -> None:
     first = log.planned((0, 40, 50))
     assert log.ledger.batch_to_land(first).bytes_per_record is None

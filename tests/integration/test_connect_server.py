@@ -69,7 +69,7 @@ spark.stop()
 READ_CLIENT = """
 import json, sys
 from pyspark.sql import SparkSession
-from tallystick.spark.reading import landed_frame
+from tallystick.wiring.reading import landed_frame
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
 empty = landed_frame(spark, [])

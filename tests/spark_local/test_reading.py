@@ -19,10 +19,9 @@ from tallystick.cli.stage import Stage
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.window import Window
 from tallystick.settings.connections import Connection
-from tallystick.spark.reading import LANDED_SCHEMA, landed_frame
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
-from tallystick.wiring.reading import read_feed
+from tallystick.wiring.reading import LANDED_SCHEMA, landed_frame, read_feed
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed

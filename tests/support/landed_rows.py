@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.fingerprint import EMPTY, Fingerprint
 from tallystick.domain.rows.row_hash import row_hash
 from tests.support.scripted_broker import LANDED_SCHEMA
 
@@ -42,7 +42,7 @@ def hash_of(row: Row) -> int:
 
 
 def fingerprint_of(rows: Iterable[Row]) -> Fingerprint:
-    return Fingerprint.of_rows((row[1], hash_of(row)) for row in rows)
+    return sum((Fingerprint.of_row(row[1], hash_of(row)) for row in rows), start=EMPTY)
 
 
 def write(path: Path, rows: Sequence[Row], **options: Any) -> Path:

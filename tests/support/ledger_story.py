@@ -240,6 +240,12 @@ class LedgerStory:
         self.ledger.commit(attempt)
         return attempt
 
+    def manifests(self) -> list[Manifest]:
+        """The proofs on record."""
+        batches = (each.status.plan.batch_id for each in self.ledger.batches(FEED))
+        found = (self.ledger.committed_batch(each) for each in batches)
+        return [each.manifest for each in found if each]
+
     def status(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands."""
         return self.ledger.batch(batch_id)

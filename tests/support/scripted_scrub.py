@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.fingerprint import EMPTY, Fingerprint
 from tallystick.domain.rows.row_hash import row_hash
 from tallystick.domain.rows.scrub import ReadFile, ScrubFile, ScrubPlan, ScrubResult, compared
 from tallystick.errors import FileMissing
@@ -61,7 +61,7 @@ def _read(store: FileStore, file: ScrubFile, path: str) -> ReadFile:
             compared(
                 expected.get(partition),
                 partition,
-                Fingerprint.of_rows(found),
+                sum((Fingerprint.of_row(*each) for each in found), start=EMPTY),
                 present=_runs(times),
                 doubled=_runs(offset for offset, count in times.items() if count > 1),
             )

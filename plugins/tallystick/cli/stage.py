@@ -1,7 +1,5 @@
 """What a command works with: the environment, the folder of feeds, and how adapters are opened.
 
-Tests put another stage in its place. The libraries of Kafka, HDFS and Spark are imported when they
-are opened, so that `feed check` and `--help` answer at once and need none of them.
 Tests put another stage in its place. The adapters' libraries are imported when they are opened, so
 that `feed check` and `--help` answer at once and need none of them.
 

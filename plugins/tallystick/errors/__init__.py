@@ -16,7 +16,13 @@ from tallystick.errors.configuration import (
     WindowIncomplete,
     WindowMissing,
 )
-from tallystick.errors.ingestion import IngestionError
+from tallystick.errors.ingestion import (
+    CheckFailed,
+    IngestionError,
+    RepairRefused,
+    RetirementRefused,
+    VerificationFailed,
+)
 from tallystick.errors.ledger import (
     AttemptFenced,
     BatchBusy,
@@ -34,7 +40,6 @@ from tallystick.errors.ledger import (
     SchemaOutOfDate,
     WaiverRefused,
 )
-from tallystick.errors.run import CheckFailed, RepairRefused, RetirementRefused, VerificationFailed
 from tallystick.errors.source import (
     AnotherCluster,
     BrokerUnavailable,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
 from tallystick.domain.batches.landed import FileSlice, LandedFile
-from tallystick.domain.batches.manifest import AccountedRange, Manifest
+from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
@@ -21,12 +21,10 @@ from tallystick.domain.rules.n3_unfinished_batch import NOT_SHOWN
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.rows import (
-    as_stored_now,
     attempt_in,
     batch_statuses,
     generation_account,
     in_utc,
-    manifest_of,
     manifests_of,
 )
 
@@ -158,11 +156,6 @@ class Batches(Tables):
             )
             for row in rows
         ]
-
-    def committed_manifests(self, feed: FeedName) -> Sequence[Manifest]:
-        """The proofs on record, in the order of their commits."""
-        rows = self._connection.rows("committed_manifests", feed=feed)
-        return [as_stored_now(manifest_of(row), row) for row in rows]
 
     def generations(self, feed: FeedName) -> Mapping[int, Sequence[GenerationAccount]]:
         """All generations by partition, oldest first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tallystick.domain.identities import FeedName
+from tallystick.domain.report.document import KEPT_FOR
 from tallystick.ledger.attempts import Attempts
 from tallystick.ledger.batches import Batches
 from tallystick.ledger.commits import Commits
@@ -26,7 +27,6 @@ from tallystick.ledger.publishing import Publishing
 from tallystick.ledger.reports import Reports
 from tallystick.ledger.scrubs import Scrubs
 from tallystick.ledger.setting_aside import SettingAside
-from tallystick.ledger.thinning import thin
 from tallystick.ledger.waivers import Waivers
 
 
@@ -72,7 +72,8 @@ class Ledger(
         with self._connection.writing() as transaction:
             transaction.rows("lock_generations_of", feed=feed)
             fold_holes(transaction, feed)
-            thin(transaction, feed)
+            for each in ("forget_hashes", "thin_looks", "thin_reports"):
+                transaction.change(each, feed=feed, kept=KEPT_FOR)
         return folded
 
     def close(self) -> None:

@@ -1,8 +1,11 @@
-"""What is asked of Kafka. No method lets a client choose an offset, join a group, or commit one."""
+"""What is asked of Kafka, and what it is told for tools that watch lag.
+
+No question lets a client choose an offset, join a group, or commit one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -10,6 +13,7 @@ from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rows.second_read import SliceRead
 
 
 class BrokerView(Protocol):
@@ -85,5 +89,29 @@ class BrokerView(Protocol):
 
         Few requests for many partitions. A partition is absent from the answer where its leader
         knows no epoch up to this one. Raises BrokerUnavailable while one has no leader.
+        """
+        ...
+
+
+class FrontierGroup(Protocol):
+    """A group in which a feed's frontiers stand as committed offsets; they are never read back."""
+
+    def show(self, feed: str, topic: str, frontiers: Mapping[int, int]) -> None:
+        """Commit the frontiers, by partition; raises a SourceError where that can't be done.
+
+        Raises SourceRefused, and changes nothing, for a group that somebody else seems to use.
+        """
+        ...
+
+
+class SecondReader(Protocol):
+    """One cluster, read only, by another client library than Spark and our own questions."""
+
+    def read(self, slices: Sequence[OffsetRange], isolation: Isolation) -> Sequence[SliceRead]:
+        """What the broker serves of each slice, in the order given.
+
+        A slice that can't be read as a whole says why: its offsets have expired, the log ends
+        before it, or no answer came in time. Raises BrokerUnavailable (retry) when nothing at all
+        came of any slice, SourceRefused when the cluster or the client says no.
         """
         ...

@@ -8,9 +8,11 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
+from tallystick.domain.report.finding_part import stored_part
 from tallystick.domain.report.news import News
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState
+from tallystick.report.wording import place_text
 
 _MOST_TOLD: Final = 50
 
@@ -61,10 +63,6 @@ def _some(head: str, said: Sequence[tuple[StoredFinding, str]]) -> list[str]:
 
 
 def _ending(stored: StoredFinding) -> str:
-    found = stored.finding
-    place = found.topic if found.partition is None else f"{found.topic}-{found.partition}"
-    if found.from_offset is not None:
-        place += f" [{found.from_offset}, {found.until_offset})"
     match stored.state:
         case FindingState.WAIVED:
             until = stored.waiver.expires_at if stored.waiver else None
@@ -73,7 +71,8 @@ def _ending(stored: StoredFinding) -> str:
             how = "it has another verdict now"
         case _:
             how = stored.closed_by or "it stands no more"
-    return f"{place} {found.code.value} {found.verdict.value}: {how}"
+    found = stored_part(stored)
+    return f"{place_text(found)} {found.code} {found.verdict.value}: {how}"
 
 
 def _second(instant: datetime) -> str:

@@ -10,8 +10,8 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Self
 
 from pydantic import SecretBytes
 
@@ -51,6 +51,7 @@ _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "rest-scheme": _ANY,
     "yarn_resourcemanager_webapp_address": _ANY,
 }
+_CONF: Final = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 _KEYS: Final = "an absolute path where spark-submit runs, or the keys themselves in base64"
 
 
@@ -59,13 +60,14 @@ class SparkConnection:
     """Spark applications run here."""
 
     master: str
-    deploy_mode: str
-    jars: tuple[str, ...]
-    queue: str | None
+    deploy_mode: str = _DEPLOY_MODES[0]
+    jars: tuple[str, ...] = ()
+    """Kafka's connector and what it needs, unless the cluster has it."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """The queue or the namespace of driver and executors; else Spark's own settings have them."""
     kafka_secrets: str | None = None
-    """Absolute path, on every node, of the file with what Kafka's client must not show."""
-    namespace: str | None = None
-    """Kubernetes' namespace of driver and executors; None: that of Spark's own settings."""
+    """Absolute path, on every node, of the file with what Kafka's client must not show; None: there
+    is none, so it is shipped with each application."""
     spark_submit: str = _BINARIES[0]
     """The program's name, looked for on PATH."""
     hadoop_conf: str | None = None
@@ -79,7 +81,7 @@ class SparkConnection:
     """The principal's keys themselves, in place of a path: what the provider's form asks for."""
 
     @classmethod
-    def of(cls, connection: Connection) -> SparkConnection:
+    def of(cls, connection: Connection) -> Self:
         """Follows Airflow's Spark provider: a connection made for it names the same master.
 
         A host with a scheme, or without a port, is the master as it is; host and port are a
@@ -95,7 +97,7 @@ class SparkConnection:
         if not _MASTER.fullmatch(master):
             raise connection.wrong("host", shown_word(host), _MASTERS)
         connection = _with_extras_for(connection, master)
-        mode = optional_text(connection, "deploy-mode") or "client"
+        mode = optional_text(connection, "deploy-mode") or _DEPLOY_MODES[0]
         possible = _deploy_modes_of(master)
         if mode not in possible:
             accepted = f"{', '.join(possible)} (with master {master})"
@@ -109,9 +111,12 @@ class SparkConnection:
             master=master,
             deploy_mode=mode,
             jars=list_of(connection, "jars"),
-            queue=optional_text(connection, "queue"),
+            conf={
+                key: value
+                for extra, key in _CONF.items()
+                if (value := optional_text(connection, extra))
+            },
             kafka_secrets=node_file(connection, "kafka-secrets"),
-            namespace=optional_text(connection, "namespace"),
             spark_submit=binary,
             hadoop_conf=absolute_path(connection, "hadoop-conf-dir"),
             principal=principal,

@@ -31,19 +31,20 @@ _CODEC_BITS: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 
 
-class Message(NamedTuple):
-    """One message as a consumer would get it; it has no headers."""
+class StoredRecord(NamedTuple):
+    """One record as a consumer would get it; a message has no headers."""
 
     offset: int
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class _Entry(NamedTuple):
     """One message as it is stored, wrapper or not."""
 
-    message: Message
+    message: StoredRecord
     magic: int
     attributes: int
 
@@ -52,7 +53,7 @@ class _Entry(NamedTuple):
         return self.attributes & _CODEC_BITS
 
 
-def messages_in(entry: memoryview) -> tuple[Message, ...]:
+def messages_in(entry: memoryview) -> tuple[StoredRecord, ...]:
     """The messages of one whole entry, at least one, by offset; raises ValueError for damage."""
     try:
         [outer] = _entries(entry)
@@ -63,7 +64,7 @@ def messages_in(entry: memoryview) -> tuple[Message, ...]:
         raise ValueError(f"its fields reach beyond its end: {failure}") from failure
 
 
-def _unwrapped(outer: _Entry) -> Iterator[Message]:
+def _unwrapped(outer: _Entry) -> Iterator[StoredRecord]:
     payload = outer.message.value
     if payload is None or outer.codec == ZSTD:
         raise CodecUnknown(f"a message of version {outer.magic} compressed by codec {outer.codec}")
@@ -102,7 +103,7 @@ def _entries(view: memoryview) -> Iterator[_Entry]:
             place += _TIMESTAMP.size
         key, place = _bytes(body, place)
         value, place = _bytes(body, place)
-        yield _Entry(Message(offset, timestamp_ms, key, value), magic, attributes)
+        yield _Entry(StoredRecord(offset, timestamp_ms, key, value), magic, attributes)
         position += length
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD
 from tallystick.sources.batch_codecs import MOST_BYTES, NONE, TooLarge, opened
-from tallystick.sources.message_sets import SHORTEST, messages_in
+from tallystick.sources.message_sets import SHORTEST, StoredRecord, messages_in
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 _PLACE: Final = Struct(">qi")
@@ -86,16 +86,6 @@ class RecordBatch(NamedTuple):
         A broker takes no batch with holes from a producer, so only compaction makes one incomplete.
         """
         return self.record_count == self.last_offset_delta + 1
-
-
-class StoredRecord(NamedTuple):
-    """One record as a consumer would get it."""
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
 
 
 def batches_in(records: bytes | memoryview) -> Iterator[RecordBatch]:
@@ -176,7 +166,7 @@ def record_in(batch: RecordBatch, offset: int) -> StoredRecord | None:
 def records_in(batch: RecordBatch) -> Iterator[StoredRecord]:
     """The records of the batch, a marker's own too, in order; raises BatchUnreadable."""
     if batch.magic < MAGIC:
-        return (StoredRecord(*each, headers=()) for each in messages_in(batch.payload))
+        return iter(messages_in(batch.payload))
     return (_readable(batch, record) for _, record in _stored(batch))
 
 

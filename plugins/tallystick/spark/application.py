@@ -12,6 +12,13 @@ from tallystick.spark.parent_death import die_with_parent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
+
+from tallystick.spark.session_settings import DEFAULTS, session_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 LONGEST_SECONDS: Final = "spark.tallystick.longestSeconds"
 """The property that says how long a driver may go on of which no other process can tell."""
@@ -67,3 +74,18 @@ def _exit_code(kind: str, work: Callable[[SparkSession, str], str], uri: str) ->
         spark.stop()
     say(done)
     return 0
+
+
+def write_text(spark: SparkSession, text: str, output: str, replication: int | None) -> None:
+    """Write the line; the directory must not exist."""
+    options = {
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "fs.hdfs.impl.disable.cache": "true",
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+    }
+    if replication is not None:
+        options["dfs.replication"] = str(replication)
+    frame = spark.createDataFrame([(text,)], "value STRING").coalesce(1)
+    with session_settings(spark, DEFAULTS):
+        frame.write.mode("error").options(**options).text(output)

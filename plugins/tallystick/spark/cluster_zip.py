@@ -22,11 +22,9 @@ TRAVELS: Final = (
     "spark/application.py",
     "spark/begun.py",
     "spark/causes.py",
-    "spark/damage.py",
     "spark/functions.py",
     "spark/landed_files.py",
     "spark/landing.py",
-    "spark/offset_hashes.py",
     "spark/parent_death.py",
     "spark/row_hash_columns.py",
     "spark/scrubbing.py",
@@ -34,7 +32,6 @@ TRAVELS: Final = (
     "spark/session_settings.py",
     "spark/slice_offsets.py",
     "spark/slice_sums.py",
-    "spark/text_result.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"
 _OLDEST_ZIP_DATE: Final = (1980, 1, 1, 0, 0, 0)

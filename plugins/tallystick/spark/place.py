@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pydantic import SecretBytes
+from tallystick.settings.spark_connection import SparkConnection
 
 _KEYTAB: Final = "principal.keytab"
 _PRIVATE: Final = ("AIRFLOW_", "_AIRFLOW_", "LEDGER_DSN")
 
 
 @dataclass(frozen=True, slots=True)
-class SparkPlace:
+class SparkPlace(SparkConnection):
     """Spark runs here, as its connection says."""
 
-    master: str
-    deploy_mode: str = "client"
-    jars: tuple[str, ...] = ()
-    """Kafka's connector and what it needs, unless the cluster has it."""
-    conf: Mapping[str, str] = field(default_factory=dict)
-    spark_submit: str = "spark-submit"
     hadoop_user: str | None = None
     """As whom files are written where HDFS believes what it is told; None: the process's user."""
-    kafka_secrets: str | None = None
-    """Absolute path of the file with Kafka's secrets that lies on every node; None: there is none,
-    so the file is shipped with each application."""
-    hadoop_conf: str | None = None
-    """The directory of the cluster's Hadoop configuration; None: the environment names it, if
-    anybody does."""
-
-    principal: str | None = None
-    """As whom Spark logs in to Kerberos, by its keytab; None: by the ticket cache, or not."""
-    keytab: str | None = None
-    """Absolute path, where spark-submit runs."""
-    keys: SecretBytes | None = None
-    """The keytab's content, where the connection holds it in place of a path."""
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The variables of Spark's programs here: what they need, and what they may inherit.

@@ -25,15 +25,15 @@ from tallystick.domain.rows.scrub import (
     ScrubResult,
     compared,
 )
+from tallystick.spark.application import write_text
 from tallystick.spark.causes import failure_of
-from tallystick.spark.damage import is_damage
 from tallystick.spark.session_settings import DEFAULTS, session_settings
 from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
 from tallystick.spark.slice_sums import FileSums, SliceSums, sums_of
-from tallystick.spark.text_result import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+import re
 
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
@@ -62,6 +62,22 @@ _GROUP_FILES: Final = 500
 _NO_ROWS: Final = SliceSums(EMPTY, False)
 # So many files in a row that fail for no fault of their own: it is Spark or HDFS that is ill.
 _MOST_STRANGE_FAILURES: Final = 3
+# Words of parquet-mr, its codecs and thrift about bytes that did arrive. What HDFS says about bytes
+# that did not (a block without a living copy, a refused connection) is no proof of anything.
+_DAMAGE: Final = re.compile(
+    r"CRC checksum verification failed"
+    r"|is not a Parquet file|[Ee]xpected magic number|corrupted file:"
+    r"|ParquetDecodingException|can not read class org\.apache\.parquet\.format"
+    r"|Required field '\w+' was not found in serialized data|TProtocolException"
+    r"|Reached the end of stream with \d+ bytes left to read"
+    r"|ZstdIOException|Decompression error|Corrupted block|FAILED_TO_UNCOMPRESS|MalformedInput"
+    r"|Unknown frame descriptor|Restored data doesn't match checksum|Src size is incorrect"
+)
+_UNREACHED: Final = re.compile(
+    r"ConnectException|BlockMissingException|Could not obtain block|SafeModeException"
+    r"|StandbyException|SocketTimeoutException|UnknownHostException|RetriableException"
+    r"|AccessControlException|FileNotFoundException|PATH_NOT_FOUND|OutOfMemoryError"
+)
 
 
 def scrub(
@@ -199,3 +215,14 @@ def _read_file(
             )
         )
     return ReadFile(file.name, tuple(slices))
+
+
+def is_damage(reason: str) -> bool:
+    """True when the reason proves that a file's bytes are no longer a whole Parquet file.
+
+    >>> is_damage("could not verify page integrity, CRC checksum verification failed")
+    True
+    >>> is_damage("Could not read footer; caused by ConnectException: refused")
+    False
+    """
+    return bool(_DAMAGE.search(reason)) and not _UNREACHED.search(reason)

@@ -20,9 +20,9 @@ from tallystick.domain.planning.unreadable import (
     after_known,
     searched,
 )
+from tallystick.spark.application import write_text
 from tallystick.spark.causes import record_failure_of
 from tallystick.spark.landing import land
-from tallystick.spark.text_result import write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

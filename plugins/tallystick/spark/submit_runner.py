@@ -9,26 +9,35 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import select
+import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from glob import glob
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 from tallystick.domain.rows.scrub import ScrubResult
-from tallystick.errors import ApplicationOverdue, ScrubFailed
+from tallystick.errors import ApplicationOverdue, ConfigurationError, ScrubFailed
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark.command import SubmitCommand, Work, submit_command
-from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.overdue import LONGEST_READ, Deadline, ended_after
 from tallystick.spark.place import SparkPlace
-from tallystick.spark.running_submit import RunningSubmit
 from tallystick.spark.submit_log import SubmitLog, note_in
 from tallystick.spark.unreached import failure
 from tallystick.spark.work_directory import work_directory
 from tallystick.spark.yarn_applications import end_application, end_tagged
+
+if TYPE_CHECKING:
+    from tallystick.spark.submit_hook import HeardSubmitHook
+
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +48,11 @@ NO_APPLICATION: Final = "(none was started)"
 # They lie beside the one that lands.
 SCRUB_APPLICATION: Final = "scrub.py"
 SEARCH_APPLICATION: Final = "search.py"
+# `local:` names a place on the cluster's nodes; other schemes are file systems that Spark asks.
+_ELSEWHERE: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*:")
+# It is dead by then; what it wrote lies in the pipe.
+_DRAIN_SECONDS: Final = 1.0
+_CHUNK_BYTES: Final = 65536
 
 
 def longest_orphan(place: SparkPlace, longest: timedelta) -> timedelta:
@@ -234,3 +248,72 @@ def _kill(running: RunningSubmit, place: SparkPlace) -> None:
         process.wait()
         if place.is_yarn_cluster and application_id:
             end_application(place, application_id)
+
+
+def require_jars(place: SparkPlace) -> None:
+    """Return when each jar that must lie on this machine is there; raises ConfigurationError.
+
+    Spark passes over a jar that is missing, and fails later with a stack trace about another thing.
+    """
+    missing = [each for each in place.jars if not _ELSEWHERE.match(each) and not _is_there(each)]
+    if missing:
+        raise ConfigurationError(
+            "extra jars",
+            ", ".join(missing),
+            "full paths of files on this machine; `tallystick jars DIR` fetches them, and the"
+            " sandbox has them after ./tallystick land or ./tallystick sandbox up",
+            where="the Spark connection",
+        )
+
+
+def _is_there(jar: str) -> bool:
+    # Spark resolves a relative path in a folder of its own, so there it never is.
+    path = unquote(urlsplit(jar).path) if jar.startswith("file:") else jar
+    return path.startswith("/") and (Path(path).exists() or bool(glob(path)))
+
+
+@dataclass(slots=True)
+class RunningSubmit:
+    """One spark-submit, and what it has said until now."""
+
+    work_id: str
+    """Of the attempt, or of the scrub."""
+    log: SubmitLog
+    hook: HeardSubmitHook
+
+    def end(self) -> str | None:
+        """Kill it, so that it submits nothing more; the id of what it had submitted, if it said so.
+
+        The hook deletes a driver's pod, if it may. YARN it would ask by a program that few workers
+        have, so that is left to the caller.
+
+        Called from a signal's handler, too, in the midst of a wait or of a read of its output: so
+        it waits for nothing, and reads past Python's buffer.
+        """
+        process = self.hook.process
+        if process is None:
+            return self.log.application_id
+        if process.poll() is None:  # not reaped yet, so the id is still its
+            if self.hook.place.is_on_kubernetes:
+                try:
+                    self.hook.on_kill()
+                except Exception as error:  # noqa: BLE001 - of whatever client Kubernetes has
+                    logger.warning("The driver's pod is not deleted, and ends itself: %s", error)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if self.log.application_id is None and process.stdout is not None:
+            with suppress(OSError, ValueError):  # ValueError: it is closed
+                for line in _rest(process.stdout.fileno()).splitlines():
+                    self.log.add(line)
+        return self.log.application_id
+
+
+def _rest(descriptor: int) -> str:
+    """Reads what lies in the pipe, up to its end."""
+    until, found = time.monotonic() + _DRAIN_SECONDS, bytearray()
+    while select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+        chunk = os.read(descriptor, _CHUNK_BYTES)
+        if not chunk:
+            break
+        found += chunk
+    return found.decode(errors="replace")

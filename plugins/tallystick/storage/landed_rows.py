@@ -12,9 +12,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.offsets.ranges import OffsetRange, union_of
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, union_of
+from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rows.record_hash import record_hash
+from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
-from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
+from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
 from tallystick.storage.run_table import Numbers
 
@@ -23,6 +26,7 @@ _PER_MILLISECOND: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _PLAIN: Final = ("timestamp_type", "key", "value")
 _COLUMNS: Final = (*_PLAIN, "timestamp", "headers")
 _LARGEST: Final = 2**63 - 1
+_NOWHERE: Final = {"partition": 0, "offset": 0, "timestamp_ms": 0}
 
 
 class LandedRow(NamedTuple):
@@ -138,3 +142,71 @@ def _records(file: LandedParquet, rows: _Rows, batch: pa.RecordBatch) -> Iterato
     places = (rows.partitions.tolist(), rows.offsets.tolist())
     fields = (*places, times, kinds, keys, values, file.headers(headers))
     yield from map(LandedRow._make, zip(*fields, strict=True))
+
+
+def landed_payloads(
+    store: RangeReader, directory: str, file_name: str
+) -> Iterator[tuple[int, Payload]]:
+    """The partition and the payload of each row, in the order of the file.
+
+    The hash covers key, value and headers. Raises FileMissing and ManifestMismatch; memory holds a
+    piece of a row group at a time.
+    """
+    file = opened(store, directory, file_name)
+    for row_group in range(file.metadata.num_row_groups):
+        most_rows = rows_at_a_time(file, row_group)
+        for batch in file.batches(row_group, (*COORDINATES, *CONTENT), most_rows=most_rows):
+            yield from _payloads(file, batch)
+
+
+def _payloads(file: LandedParquet, batch: pa.RecordBatch) -> Iterator[tuple[int, Payload]]:
+    places = [file.numbers(name, batch.column(name)).tolist() for name in COORDINATES]
+    times = milliseconds(file.path, batch.column("timestamp"))
+    with file.told():
+        keys, values, headers = (
+            batch.column(name).to_pylist() for name in ("key", "value", "headers")
+        )
+    for partition, offset, time, key, value, named in zip(
+        *places, times, keys, values, file.headers(headers), strict=True
+    ):
+        content = record_hash(**_NOWHERE, key=key, value=value, headers=named)
+        yield partition, Payload(offset, time, content)
+
+
+def landed_slices(
+    store: RangeReader,
+    directory: str,
+    file_name: str,
+    slices: Sequence[OffsetRange],
+) -> Iterator[tuple[int, SeenRecord]]:
+    """Partition and record of each row that the slices hold, as `rows_of_slices` reads them.
+
+    Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
+    """
+    file = opened(store, directory, file_name)
+    for row in rows_of_slices(file, slices):
+        yield row.partition, SeenRecord.of(**row._asdict())
+
+
+def landed_record_hash(
+    store: RangeReader, directory: str, file_name: str, partition: int, offset: int
+) -> bytes:
+    """`record_hash` over the row of this place, its timestamp in milliseconds.
+
+    Raises FileMissing without the file, ManifestMismatch without the row.
+    """
+    file = opened(store, directory, file_name)
+    place = OffsetRange(TopicPartition("", partition), offset, offset + 1)
+    row = next(rows_of_slices(file, [place]), None)
+    if row is None:
+        raise ManifestMismatch(
+            file.path, f"a row of partition {partition}, offset {offset}", "none"
+        )
+    return record_hash(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=row.timestamp_ms,
+        key=row.key,
+        value=row.value,
+        headers=row.headers,
+    )

@@ -21,9 +21,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 from tallystick.errors import ConfigurationError
 from tallystick.storage.name_node import NameNode, client_of, negotiation_by
 from tallystick.storage.no_answer import NoAnswer, answer_of
-from tallystick.storage.quiet_logs import keep_secrets_from_logs
 from tallystick.storage.refusals import Refusal
-from tallystick.storage.session import Session
+from tallystick.storage.session import Session, keep_secrets_from_logs
 
 CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 8.0

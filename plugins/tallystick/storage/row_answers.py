@@ -9,8 +9,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.storage.hdfs_checksum import checksum_like
-from tallystick.storage.landed_payloads import landed_payloads
-from tallystick.storage.landed_record import landed_record_hash, landed_slices
+from tallystick.storage.landed_rows import landed_payloads, landed_record_hash, landed_slices
 from tallystick.storage.paths import checked
 from tallystick.storage.read_back import RangeReader, read_back, read_back_file
 

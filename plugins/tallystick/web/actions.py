@@ -1,18 +1,31 @@
-"""JSON routes begin repairs, and ask for, approve and withdraw waivers.
+"""Repairs begin here, and waivers are asked for, approved and withdrawn.
 
-Who may trigger `repair_<feed>` may change. A program proves its will by Airflow's token, sent in a
-header.
+Each change has a route for programs, which answers with a document, and at the same address without
+`/api` one for our pages' forms, which leads to a page. Who may trigger `repair_<feed>` may change.
+A program proves its will by Airflow's token, sent in a header, a person by the token of the form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from typing import Annotated
+from functools import partial, wraps
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Body, Depends, HTTPException, Path, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from fastapi import APIRouter, Depends, HTTPException, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
@@ -20,31 +33,84 @@ from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.web import reading
 from tallystick.web.access import (
-    SIGNED_IN,
+    PageReader,
     SignedIn,
     User,
     name_of,
     require_bearer,
+    require_form_token,
     require_may_change,
+    require_visible,
 )
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, FindingAnswer
 from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.routes import Airflow, Desk, DocumentRoute, Feed, Number, found_for
+from tallystick.web.pages import below, up_from
+from tallystick.web.routes import Airflow, Desk, DocumentRoute, Name, Number, found_for
+
+_FORM: Final = "form"
+"""The context of a wish that a form has sent."""
 
 
-async def _by_token(request: Request) -> None:
+async def _by_token(request: Request, user: SignedIn) -> None:
     require_bearer(request)
+    request.state.user = user
 
 
-actions = APIRouter(
-    prefix="/api", dependencies=[SIGNED_IN, Depends(_by_token)], route_class=DocumentRoute
-)
+async def _by_form(request: Request, user: PageReader) -> None:
+    token = str((await request.form()).get("form_token", ""))
+    require_form_token(request, user, below(request), token)
+    request.state.user = user
 
 
-def still_to_come(instant: datetime) -> datetime:
-    """The instant; ValueError for one that is past, or too late to be kept."""
+actions = APIRouter(prefix="/api", dependencies=[Depends(_by_token)], route_class=DocumentRoute)
+forms = APIRouter(dependencies=[Depends(_by_form)], route_class=DocumentRoute)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks for a change, and whom this app asks for them."""
+
+    request: Request
+    user: User
+    desk: LedgerDesk
+    airflow: AirflowRest
+
+
+def _asker(request: Request, desk: Desk, airflow: Airflow) -> Asker:
+    return Asker(request, request.state.user, desk, airflow)
+
+
+By = Annotated[Asker, Depends(_asker)]
+
+
+async def _finding(number: Number, by: By) -> FindingAnswer:
+    """The finding: 404 for who may not see it, 403 for who may only look."""
+    found = await found_for(by.user, by.desk, number)
+    await require_may_change(by.user, FeedName(found.finding.feed))
+    return found
+
+
+async def _feed(feed: Name, by: By) -> FeedName:
+    await require_visible(by.user, FeedName(feed))
+    await require_may_change(by.user, FeedName(feed))
+    return FeedName(feed)
+
+
+Finding = Annotated[FindingAnswer, Depends(_finding)]
+Feed = Annotated[FeedName, Depends(_feed)]
+RequestNumber = Annotated[int, Path(ge=1, lt=2**63)]
+
+
+def _aware(instant: datetime, info: ValidationInfo) -> datetime:
+    """A browser's field of date and time has no time zone; the page says that it is UTC."""
+    if instant.tzinfo is None and info.context != _FORM:
+        raise ValueError("an instant with its time zone")
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def _still_to_come(instant: datetime) -> datetime:
     if instant <= datetime.now(UTC):
         raise ValueError("an instant that is still to come")
     if instant >= LATEST_END:
@@ -52,129 +118,125 @@ def still_to_come(instant: datetime) -> datetime:
     return instant
 
 
-def with_words(text: str) -> str:
-    """The text without blanks around it; ValueError for one that has nothing else."""
+def _with_words(text: str) -> str:
     if not text.strip():
         raise ValueError("a text that is not blank")
     return text.strip()
 
 
-def with_short_breaks(text: object) -> object:
+def _with_short_breaks(text: object) -> object:
     """The text as a browser counts it: its forms send each line break as two characters."""
     return text.replace("\r\n", "\n") if isinstance(text, str) else text
 
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
-Reason = Annotated[
+def _listed(values: object, info: ValidationInfo) -> object:
+    """A form sends several values as one text, separated by commas."""
+    if info.context != _FORM or not isinstance(values, str):
+        return values
+    return [each.strip() for each in values.split(",")] if values.strip() else []
+
+
+_Several: Final = (BeforeValidator(_listed), Field(max_length=MOST_NAMED))
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
+_Reason = Annotated[
     str,
-    BeforeValidator(with_short_breaks),
+    BeforeValidator(_with_short_breaks),
     Field(max_length=1_000, pattern=r"^[^\x00]*$"),
-    AfterValidator(with_words),
+    AfterValidator(_with_words),
 ]
-End = Annotated[AwareDatetime, AfterValidator(still_to_come)]
-RequestNumber = Annotated[int, Path(ge=1, lt=2**63)]
-
-
+_End = Annotated[datetime, AfterValidator(_aware), AfterValidator(_still_to_come)]
 _Number = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-class _Asked(BaseModel):
+class Wish(BaseModel):
+    """What is sent with a change."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RepairWish(_Asked):
+class RepairWish(Wish):
     """A repair of one finding, and of those that are the same trouble."""
 
-    evidence: Digest
+    evidence: _Digest
     """As it was read: with another one by now, nothing is done."""
     dry_run: bool = True
     unpause: bool = False
     """The DAG of the repair, which else begins no run while it is paused."""
 
 
-class FeedRepairWish(_Asked):
+class FeedRepairWish(Wish):
     """A repair of a feed."""
 
-    findings: Annotated[Sequence[_Number], Field(max_length=MOST_NAMED)] = ()
+    findings: Annotated[Sequence[_Number], *_Several] = ()
     """Empty: all that are open."""
-    evidence: Annotated[Sequence[Digest], Field(max_length=MOST_NAMED)] = ()
+    evidence: Annotated[Sequence[_Digest], *_Several] = ()
     """As it was read, of each of them: with another one by now, nothing is done."""
     dry_run: bool = True
     unpause: bool = False
 
 
-class AcceptanceWish(_Asked):
+class AcceptanceWish(Wish):
     """Somebody asks that a finding is accepted for a time."""
 
-    reason: Reason
-    until: End
+    reason: _Reason
+    until: _End
     """Excluded."""
-    evidence: Digest
+    evidence: _Digest
 
 
-@actions.post("/findings/{number}/repair", status_code=201)
+W = TypeVar("W", bound=Wish)
+Change: TypeAlias = Callable[..., Awaitable[Any]]
+
+
+def _sent(kind: type[W]) -> Callable[[Request], Awaitable[W]]:
+    """Reads a wish from JSON, or from a form, which leaves out a box that is not ticked."""
+
+    async def read(request: Request) -> W:
+        try:
+            if below(request).startswith(f"{actions.prefix}/"):
+                return kind.model_validate_json(await request.body())
+            form, fields = await request.form(), kind.model_fields
+            boxes = {name: False for name, each in fields.items() if each.annotation is bool}
+            filled = {name: form[name] for name in fields if name in form}
+            return kind.model_validate(boxes | filled, context=_FORM)
+        except ValidationError as error:
+            wrong = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
+            raise RequestValidationError(wrong) from error
+
+    return read
+
+
+def _finding_page(by: Asker, answer: Any) -> str:
+    return f"findings/{by.request.path_params['number']}"
+
+
+def _run_page(by: Asker, run: AskedRunPart) -> str:
+    return f"run?{urlencode({'dag_id': run.dag_id, 'run_id': run.run_id})}"
+
+
+def _changes(
+    path: str, status_code: int = 200, page: Callable[[Asker, Any], str] = _finding_page
+) -> Callable[[Change], Change]:
+    """Gives a change its two addresses; a form leads on to the page, by a relative address."""
+
+    def add(change: Change) -> Change:
+        @wraps(change)
+        async def by_form(by: Asker, **values: Any) -> Response:
+            answer = await change(by, **values)
+            return RedirectResponse(f"{up_from(below(by.request))}{page(by, answer)}", 303)
+
+        forms.post(path)(by_form)
+        added: Change = actions.post(path, status_code=status_code)(change)
+        return added
+
+    return add
+
+
+@_changes("/findings/{number}/repair", 201)
 async def repair_finding(
-    number: Number,
-    wish: Annotated[RepairWish, Body()],
-    user: SignedIn,
-    desk: Desk,
-    airflow: Airflow,
+    by: By, found: Finding, wish: Annotated[RepairWish, Depends(_sent(RepairWish))]
 ) -> AskedRunPart:
-    """The run that was triggered."""
-    found = await changeable(user, desk, number)
-    return await repair_of_finding(user, desk, airflow, found, wish)
-
-
-@actions.post("/feeds/{feed}/repair", status_code=201)
-async def repair_feed(
-    feed: Feed, wish: Annotated[FeedRepairWish, Body()], user: SignedIn, airflow: Airflow
-) -> AskedRunPart:
-    """The run that was triggered."""
-    await require_may_change(user, feed)
-    return await repair_of_feed(user, airflow, feed, wish)
-
-
-@actions.post("/findings/{number}/waiver-requests", status_code=201)
-async def ask_for_waiver(
-    number: Number, wish: Annotated[AcceptanceWish, Body()], user: SignedIn, desk: Desk
-) -> FindingAnswer:
-    """The finding, with the request."""
-    await changeable(user, desk, number)
-    await asked_for(user, desk, number, wish)
-    return await found_for(user, desk, number)
-
-
-@actions.post("/findings/{number}/waiver-requests/{request_number}/approve")
-async def approve_waiver(
-    number: Number, request_number: RequestNumber, user: SignedIn, desk: Desk
-) -> FindingAnswer:
-    """The finding, which is accepted now."""
-    await changeable(user, desk, number)
-    await approved(user, desk, number, request_number)
-    return await found_for(user, desk, number)
-
-
-@actions.post("/findings/{number}/waiver-requests/{request_number}/withdraw")
-async def withdraw_waiver(
-    number: Number, request_number: RequestNumber, user: SignedIn, desk: Desk
-) -> FindingAnswer:
-    """The finding, of which nobody asks any more that it is accepted."""
-    await changeable(user, desk, number)
-    await withdrawn(user, desk, number, request_number)
-    return await found_for(user, desk, number)
-
-
-async def changeable(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
-    """The finding: 404 for who may not see it, 403 for who may only look."""
-    found = await found_for(user, desk, number)
-    await require_may_change(user, FeedName(found.finding.feed))
-    return found
-
-
-async def repair_of_finding(
-    user: User, desk: LedgerDesk, airflow: AirflowRest, found: FindingAnswer, wish: RepairWish
-) -> AskedRunPart:
-    """A repair that names the finding, and the open ones of the same trouble.
+    """The run that was triggered: it names the finding, and the open ones of the same trouble.
 
     What needs an operator's word has it. The evidence of the others is what the ledger has now.
     """
@@ -187,11 +249,11 @@ async def repair_of_finding(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
     others = [each for each in found.repair_ids if each != number]
-    open_ones = await desk.ask(partial(reading.open_digests, feed=feed, numbers=others))
+    open_ones = await by.desk.ask(partial(reading.open_digests, feed=feed, numbers=others))
     named = {number: wish.evidence} | dict(open_ones)
     return await begin_repair(
-        airflow,
-        user,
+        by.airflow,
+        by.user,
         feed,
         sorted(named),
         list(dict.fromkeys(named.values())),
@@ -200,13 +262,14 @@ async def repair_of_finding(
     )
 
 
-async def repair_of_feed(
-    user: User, airflow: AirflowRest, feed: FeedName, wish: FeedRepairWish
+@_changes("/feeds/{feed}/repair", 201, _run_page)
+async def repair_feed(
+    by: By, feed: Feed, wish: Annotated[FeedRepairWish, Depends(_sent(FeedRepairWish))]
 ) -> AskedRunPart:
-    """A repair of these findings; of none in particular, of all that are open."""
+    """The run that was triggered: of these findings; without one, of all that are open."""
     return await begin_repair(
-        airflow,
-        user,
+        by.airflow,
+        by.user,
         feed,
         wish.findings,
         wish.evidence,
@@ -215,25 +278,44 @@ async def repair_of_feed(
     )
 
 
-async def asked_for(user: User, desk: LedgerDesk, number: int, wish: AcceptanceWish) -> None:
-    """The request is on record, in the user's name."""
-    entered = WaiverWish(
+@_changes("/findings/{number}/waiver-requests", 201)
+async def ask_for_waiver(
+    by: By,
+    number: Number,
+    found: Finding,
+    wish: Annotated[AcceptanceWish, Depends(_sent(AcceptanceWish))],
+) -> FindingAnswer:
+    """The finding, with the request, in the user's name, which somebody else may approve now."""
+    asked = WaiverWish(
         finding_id=number,
         reason=wish.reason,
-        asked_by=name_of(user),
+        asked_by=name_of(by.user),
         expires_at=wish.until,
         digest=wish.evidence,
     )
-    await desk.ask(lambda ledger: ledger.ask_for_waiver(entered))
+    await by.desk.ask(lambda ledger: ledger.ask_for_waiver(asked))
+    return await found_for(by.user, by.desk, number)
 
 
-async def approved(user: User, desk: LedgerDesk, number: int, request: int) -> None:
-    """The finding is accepted as that request asks, in the user's name."""
-    by = name_of(user)
-    await desk.ask(lambda ledger: ledger.approve_waiver(request, finding_id=number, by=by))
+@_changes("/findings/{number}/waiver-requests/{request_number}/approve")
+async def approve_waiver(
+    by: By, number: Number, found: Finding, request_number: RequestNumber
+) -> FindingAnswer:
+    """The finding, which is accepted now as that request asks, in the user's name."""
+    name = name_of(by.user)
+    await by.desk.ask(
+        lambda ledger: ledger.approve_waiver(request_number, finding_id=number, by=name)
+    )
+    return await found_for(by.user, by.desk, number)
 
 
-async def withdrawn(user: User, desk: LedgerDesk, number: int, request: int) -> None:
-    """The request is over, in the user's name."""
-    by = name_of(user)
-    await desk.ask(lambda ledger: ledger.withdraw_waiver_request(request, finding_id=number, by=by))
+@_changes("/findings/{number}/waiver-requests/{request_number}/withdraw")
+async def withdraw_waiver(
+    by: By, number: Number, found: Finding, request_number: RequestNumber
+) -> FindingAnswer:
+    """The finding, of which nobody asks any more that it is accepted."""
+    name = name_of(by.user)
+    await by.desk.ask(
+        lambda ledger: ledger.withdraw_waiver_request(request_number, finding_id=number, by=name)
+    )
+    return await found_for(by.user, by.desk, number)

@@ -21,10 +21,9 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.report.wording import with_capital
 from tallystick.settings.connections import variable_of
 from tallystick.web.access import LoginNeeded
-from tallystick.web.actions import actions
+from tallystick.web.actions import actions, forms
 from tallystick.web.airflow_rest import AirflowRest, airflow_app
 from tallystick.web.desk import READER_SECONDS, LedgerThreads
-from tallystick.web.forms import forms
 from tallystick.web.metrics import MetricsToken, TokenOf, metrics
 from tallystick.web.pages import below, pages, refusal
 from tallystick.web.routes import api

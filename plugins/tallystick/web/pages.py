@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, HTTPException, Request, Response, status
+from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
@@ -74,6 +74,15 @@ class Acts:
         return self.repairs.runs[0] if self.repairs and self.repairs.runs else None
 
 
+async def _visible_feed(feed: Name, user: PageReader) -> FeedName:
+    """The feed that the path names, if the reader may see it."""
+    await require_visible(user, FeedName(feed))
+    return FeedName(feed)
+
+
+Feed = Annotated[FeedName, Depends(_visible_feed)]
+
+
 @pages.get("/")
 async def all_feeds(request: Request, user: PageReader, desk: Desk) -> Response:
     """All feeds, worst first."""
@@ -83,7 +92,7 @@ async def all_feeds(request: Request, user: PageReader, desk: Desk) -> Response:
 @pages.get("/feeds/{feed}")
 async def one_feed(
     request: Request,
-    feed: Name,
+    feed: Feed,
     user: PageReader,
     desk: Desk,
     airflow: Airflow,
@@ -94,18 +103,16 @@ async def one_feed(
     before: Before | None = None,
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
-    name = FeedName(feed)
-    await require_visible(user, name)
     wanted = _verdict(verdict)
     # Airflow is asked while the ledger is.
     acts, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
-        _acts(user, airflow, name),
+        _acts(user, airflow, feed),
         asyncio.gather(
-            routes.feed_with_troubles(name, desk),
-            routes.partitions(name, desk, search, wanted, offset, _PARTITIONS),
-            routes.batches(name, desk, before, _BATCHES),
-            routes.reports(name, desk, None, _REPORTS),
-            desk.ask(partial(request.app.state.drawings.of, feed=name)),
+            routes.feed_with_troubles(feed, desk),
+            routes.partitions(feed, desk, search, wanted, offset, _PARTITIONS),
+            routes.batches(feed, desk, before, _BATCHES),
+            routes.reports(feed, desk, None, _REPORTS),
+            desk.ask(partial(request.app.state.drawings.of, feed=feed)),
         ),
     )
     return _page(
@@ -128,21 +135,18 @@ async def one_feed(
 
 @pages.get("/feeds/{feed}/reports")
 async def reports(
-    request: Request, feed: Name, user: PageReader, desk: Desk, before: Before | None = None
+    request: Request, feed: Feed, desk: Desk, before: Before | None = None
 ) -> Response:
     """A feed's stored reports, to look at one or to compare two."""
-    name = FeedName(feed)
-    await require_visible(user, name)
-    answer = await routes.reports(name, desk, before, _REPORTS_OF_LIST)
+    answer = await routes.reports(feed, desk, before, _REPORTS_OF_LIST)
     return _page(request, "reports.html", answer=answer)
 
 
 @pages.get("/feeds/{feed}/reports/{number}")
 async def report(
     request: Request,
-    feed: Name,
+    feed: Feed,
     number: Number,
-    user: PageReader,
     desk: Desk,
     search: Digits = "",
     verdict: str = "",
@@ -150,12 +154,10 @@ async def report(
     findings: Skip = 0,
 ) -> Response:
     """A feed as one of its reports saw it."""
-    name = FeedName(feed)
-    await require_visible(user, name)
     asked = Search(search, _verdict(verdict), offset, _PARTITIONS)
 
     def told(ledger: Ledger) -> Mapping[str, Any] | None:
-        found = ledger.report_value(name, number)
+        found = ledger.report_value(feed, number)
         return found and seen_in(found, asked, findings, _TROUBLES)
 
     found = await desk.ask(told)
@@ -166,12 +168,10 @@ async def report(
 
 @pages.get("/feeds/{feed}/changes")
 async def changes(
-    request: Request, feed: Name, user: PageReader, desk: Desk, earlier: Before, later: Before
+    request: Request, feed: Feed, desk: Desk, earlier: Before, later: Before
 ) -> Response:
     """Shows what two reports of a feed say differently."""
-    name = FeedName(feed)
-    await require_visible(user, name)
-    answer = await routes.changes(name, desk, earlier, later)
+    answer = await routes.changes(feed, desk, earlier, later)
     return _page(request, "changes.html", answer=answer)
 
 

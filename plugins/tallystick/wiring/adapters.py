@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,6 @@ from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection, session_url
-from tallystick.settings.spark_connection import SparkConnection
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
 from tallystick.spark.installed_spark import require_spark
@@ -92,22 +92,8 @@ def spark_place(feed: Feed, connection_of: ConnectionOf) -> SparkPlace:
     ConfigurationError for YARN without its configuration, Kubernetes without its provider, and
     another Spark than the connector's.
     """
-    found = SparkConnection.of(connection_of(feed.spark.connection))
-    named = {"spark.yarn.queue": found.queue, "spark.kubernetes.namespace": found.namespace}
     user = WebHdfsConnection.of(connection_of(feed.target.connection)).user
-    place = SparkPlace(
-        found.master,
-        found.deploy_mode,
-        found.jars,
-        {key: value for key, value in named.items() if value},
-        found.spark_submit,
-        hadoop_user=user,
-        kafka_secrets=found.kafka_secrets,
-        hadoop_conf=found.hadoop_conf,
-        principal=found.principal,
-        keytab=found.keytab,
-        keys=found.keys,
-    )
+    place = replace(SparkPlace.of(connection_of(feed.spark.connection)), hadoop_user=user)
     where = f"connection {feed.spark.connection}"
     require_hadoop_conf(place, os.environ, where=where)
     require_kubernetes(place, where=where)

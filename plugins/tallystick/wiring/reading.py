@@ -7,8 +7,9 @@ shows one instant of all of it, from the commit on.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.window import Window
@@ -17,12 +18,26 @@ from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feeds_folder, load_feed
 from tallystick.settings.hdfs_connection import WebHdfsConnection
-from tallystick.spark.reading import landed_frame
 from tallystick.wiring.adapters import ConnectionOf, open_ledger
 from tallystick.workflows.stored.current_files import current_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+LANDED_SCHEMA: Final = (
+    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestamp_type INT,"
+    " key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+
+# What a cluster's defaults may say must not make rows vanish.
+_OPTIONS: Final = {
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    # Nothing is taken from the directories' names.
+    "recursiveFileLookup": "true",
+    "mergeSchema": "false",
+}
 
 
 def read_feed(
@@ -49,3 +64,13 @@ def read_feed(
     else:
         paths = current_paths(ledger, FeedName(found.name), window)
     return landed_frame(spark, [f"{file_system}{each}" for each in paths])
+
+
+def landed_frame(spark: SparkSession, uris: Sequence[str]) -> DataFrame:
+    """The rows of exactly these files; without a file no rows, with the same columns.
+
+    A file that is not there any more raises Spark's own error, now or when the rows are read.
+    """
+    if not uris:
+        return spark.createDataFrame([], LANDED_SCHEMA)
+    return spark.read.schema(LANDED_SCHEMA).options(**_OPTIONS).parquet(*uris)

@@ -11,12 +11,10 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.ledger.ledger import Ledger
-from tallystick.ports.broker import BrokerView
+from tallystick.ports.broker import BrokerView, FrontierGroup, SecondReader
 from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
-from tallystick.ports.frontier_group import FrontierGroup
 from tallystick.ports.progress import Told, harmless, unheard
-from tallystick.ports.second_reader import SecondReader
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.feed import Feed
 

@@ -149,7 +149,7 @@ def test_spark_s_extra() -> None:
         master="yarn",
         deploy_mode="cluster",
         jars=("/a.jar", "/b.jar"),
-        queue="etl",
+        conf={"spark.yarn.queue": "etl"},
         kafka_secrets="/etc/kafka.properties",
         spark_submit="spark3-submit",
         hadoop_conf="/etc/hadoop",
@@ -160,7 +160,8 @@ def test_spark_s_extra() -> None:
 
 def test_a_namespace_is_kubernetes() -> None:
     text = '{"conn_type":"spark","host":"k8s://https://h:443","extra":{"namespace":"etl"}}'
-    assert SparkConnection.of(parse_connection("c", text)).namespace == "etl"
+    conf = SparkConnection.of(parse_connection("c", text)).conf
+    assert conf == {"spark.kubernetes.namespace": "etl"}
 
 
 def test_the_keys_of_the_provider_s_form_are_taken_and_not_shown() -> None:

@@ -12,9 +12,9 @@ from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuil
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.sources.hole_walk import FetchAnswer, HoleWalk
+from tallystick.sources.message_sets import StoredRecord
 from tallystick.sources.record_batches import (
     BatchUnreadable,
-    StoredRecord,
     batches_in,
     offsets_in,
     record_in,

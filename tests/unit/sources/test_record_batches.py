@@ -7,9 +7,9 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from tallystick.sources import batch_codecs
 from tallystick.sources.batch_codecs import decompressed
+from tallystick.sources.message_sets import StoredRecord
 from tallystick.sources.record_batches import (
     BatchUnreadable,
-    StoredRecord,
     batches_in,
     bytes_of_first_batch,
     bytes_per_record,

@@ -6,9 +6,8 @@ import pytest
 
 from tallystick.errors import ConfigurationError
 from tallystick.ports.spark_runner import LandingOrder
-from tallystick.spark.connector_jars import require_jars
 from tallystick.spark.place import SparkPlace
-from tallystick.spark.submit_runner import SubmitRunner
+from tallystick.spark.submit_runner import SubmitRunner, require_jars
 
 
 def test_jars_that_are_there_or_elsewhere_are_taken(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tallystick.spark.damage import is_damage
+from tallystick.spark.scrubbing import is_damage
 
 READING = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file hdfs://nn/a.parquet."
 

@@ -10,8 +10,8 @@ import pytest
 
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, wrapped
-from tallystick.spark import offset_hashes
-from tallystick.spark.offset_hashes import offset_hash_sum
+from tallystick.spark import slice_sums
+from tallystick.spark.slice_sums import offset_hash_sum
 
 
 def one_by_one(offsets: OffsetRuns) -> int:
@@ -20,7 +20,7 @@ def one_by_one(offsets: OffsetRuns) -> int:
 
 @pytest.mark.parametrize("block", [1, 2, 7, 64, 1 << 15])
 def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(offset_hashes, "_BLOCK", block)
+    monkeypatch.setattr(slice_sums, "_BLOCK", block)
     random = Random(block)
     firsts = [0, 2**31 - 3, 2**32 - 3, 2**63 - 40, *(random.randrange(2**62) for _ in range(20))]
     offsets = OffsetRuns.of((first, first + random.randint(1, 39)) for first in firsts)

@@ -8,7 +8,7 @@ import pytest
 
 from tallystick.errors import StorageError
 from tallystick.storage.name_nodes import NameNodes
-from tallystick.storage.quiet_logs import keep_secrets_from_logs
+from tallystick.storage.session import keep_secrets_from_logs
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.store_server import GARBLED, LOST, Answer, scripted_server
 

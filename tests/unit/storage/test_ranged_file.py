@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.storage.ranged_file import TAIL_BYTES, RangedFile
+from tallystick.storage.parquet_file import TAIL_BYTES, RangedFile
 
 CONTENT = bytes(range(256)) * 4096  # 1 MB
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.spark.connect_server import ConnectServer
-from tallystick.storage.landed_record import landed_record_hash, landed_slices
+from tallystick.storage.landed_rows import landed_record_hash, landed_slices
 from tallystick.storage.read_back import read_back
 from tests.support.local_directory import LocalFileStore
 

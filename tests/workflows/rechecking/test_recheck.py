@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallystick.ledger import thinning
+from tallystick.ledger import ledger
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -89,7 +89,7 @@ def test_an_old_ledger_that_has_forgotten_what_it_may_is_rechecked_as_before(
     sceptic: Sceptic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = sceptic.recheck().head
-    monkeypatch.setattr(thinning, "KEPT_FOR", timedelta(days=-2))
+    monkeypatch.setattr(ledger, "KEPT_FOR", timedelta(days=-2))
     services = sceptic.story.services()
     assert not reconcile(services).findings  # sees the manifests beside their files
     services.ledger.fold(FEED)

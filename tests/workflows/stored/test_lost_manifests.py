@@ -22,7 +22,7 @@ from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import FileMissing, StorageRefused
-from tallystick.ledger import thinning
+from tallystick.ledger import ledger
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -80,7 +80,7 @@ def test_a_manifest_that_is_gone_is_told_and_written_anew_byte_for_byte(story: S
 @pytest.fixture
 def old_story(story: Story, monkeypatch: pytest.MonkeyPatch) -> Story:
     """The same, and the ledger has forgotten the hashes of its last records."""
-    monkeypatch.setattr(thinning, "KEPT_FOR", timedelta(days=-2))
+    monkeypatch.setattr(ledger, "KEPT_FOR", timedelta(days=-2))
     assert look(story) == []
     story.services().ledger.fold(FEED)
     [record] = story.services().ledger.batches(FEED)

@@ -12,19 +12,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile, PlannedRange
-from tallystick.domain.batches.landed import LandedFile
+from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.replacing import spans_of
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, union_of
+from tallystick.domain.logs.generation import GenerationState
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, union_of
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.quarantining import BesideStray
-from tallystick.domain.repair.shared_offsets import sharing_offsets
-from tallystick.domain.repair.still_readable import gone_below, still_readable
 from tallystick.domain.rules.a8_committed_file_missing import EXPLAIN, OF_LOST
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.c3_rows_differ import C3
@@ -256,3 +256,101 @@ def _joined(drafts: Sequence[LandAgain], most_partitions: int) -> tuple[LandAgai
         else:
             joined.append(draft)
     return tuple(joined)
+
+
+def sharing_offsets(
+    manifests: Iterable[Manifest], replaced: Collection[CommittedFile]
+) -> Mapping[CommittedFile, tuple[CommittedFile, ...]]:
+    """By file, the sorted files that it is bound to, itself included; without replaced files.
+
+    Two files are bound where their slices share an offset of one generation, and through others.
+    """
+    groups: dict[CommittedFile, set[CommittedFile]] = {}
+    for slices in _by_log(manifests, replaced, groups).values():
+        slices.sort(key=lambda each: (each[0].first_offset, each[0].last_offset))
+        furthest: tuple[FileSlice, CommittedFile] | None = None
+        for held, file in slices:
+            if furthest and held.first_offset <= furthest[0].last_offset:
+                _bind(groups, file, furthest[1])
+            if furthest is None or held.last_offset > furthest[0].last_offset:
+                furthest = (held, file)
+    return {file: tuple(sorted(group)) for file, group in groups.items()}
+
+
+def _by_log(
+    manifests: Iterable[Manifest],
+    replaced: Collection[CommittedFile],
+    groups: dict[CommittedFile, set[CommittedFile]],
+) -> Mapping[tuple[int, int], list[tuple[FileSlice, CommittedFile]]]:
+    """The slices by generation and partition; each file is a group of its own at first."""
+    slices: defaultdict[tuple[int, int], list[tuple[FileSlice, CommittedFile]]] = defaultdict(list)
+    for manifest in manifests:
+        for landed in manifest.files:
+            file = CommittedFile(manifest.plan.batch_id, landed.name)
+            if file not in replaced:
+                groups[file] = {file}
+                for each in landed.slices:
+                    slices[manifest.plan.ordinal, each.partition].append((each, file))
+    return slices
+
+
+def _bind(
+    groups: dict[CommittedFile, set[CommittedFile]], one: CommittedFile, other: CommittedFile
+) -> None:
+    small, large = sorted((groups[one], groups[other]), key=len)
+    if small is not large:
+        large |= small
+        for each in small:
+            groups[each] = large
+
+
+def still_readable(
+    plan: BatchPlan, held: OffsetRange, facts: RepairFacts
+) -> PlannedRange | str | None:
+    """What the broker has of the offsets; a sentence where it can't be asked.
+
+    None only where these offsets are gone for certain: with their log, or before its start.
+    """
+    snapshot = facts.snapshot
+    if not snapshot.is_of(plan):
+        return None
+    partition, number = held.partition, held.partition.partition
+    account = facts.accounts.generations.get(number)
+    if account is None or account.ordinal != plan.ordinal:
+        bounds = snapshot.partitions.get(number)
+        if bounds and bounds.log_start_offset >= held.until_offset:
+            return None
+        return (
+            f"generation {plan.ordinal} of {partition} is closed, for its log was cut: nobody can"
+            " say that what it holds at these offsets now is what was landed, nor that it is gone."
+        )
+    if account.state is not GenerationState.OPEN:
+        return f"{account.partition} is {account.state.value}: what its log holds now is not known."
+    if number in facts.stopping:
+        reason = facts.stopping[number]
+        return f"the log of {account.partition} was cut: {reason}. The next run stops it."
+    bounds = facts.snapshot.partitions.get(number)
+    if bounds is None:
+        return f"{account.partition} has no leader now; try again when it has one."
+    if bounds.high_watermark < held.until_offset:
+        return f"the log of {account.partition} ends at {bounds.high_watermark}, within the file."
+    found = held.clipped(bounds.log_start_offset, held.until_offset)
+    return PlannedRange(account.generation_id, found) if found else None
+
+
+def gone_below(
+    plan: BatchPlan, held: Iterable[FileSlice], readable: Iterable[PlannedRange]
+) -> tuple[OffsetRange, ...]:
+    """What the slices held before the readable offsets of their partition: logs go from below."""
+    first = {each.offsets.partition.partition: each.offsets.from_offset for each in readable}
+    return tuple(
+        gone
+        for each in held
+        if (
+            gone := offset_range(
+                TopicPartition(plan.topic, each.partition),
+                each.first_offset,
+                first.get(each.partition, each.last_offset + 1),
+            )
+        )
+    )

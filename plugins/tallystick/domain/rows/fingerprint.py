@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,11 +37,6 @@ class Fingerprint:
     def of_row(cls, offset: int, row_hash: int) -> Fingerprint:
         """The fingerprint of one row, from its 128-bit hash."""
         return cls(1, offset, (wrapped(row_hash >> 64), wrapped(row_hash)), offset, offset)
-
-    @classmethod
-    def of_rows(cls, rows: Iterable[tuple[int, int]]) -> Fingerprint:
-        """The fingerprint of rows given as offset and 128-bit hash."""
-        return sum((cls.of_row(*each) for each in rows), start=EMPTY)
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
         firsts = [each.first_offset for each in (self, other) if each.first_offset is not None]

@@ -43,19 +43,18 @@ def finding_at_path(
     topic: str,
     path: str,
     rule: Rule,
-    verdict: Verdict | None = None,
     *,
     name: str = "",
     cause: str,
     next_step: str,
     evidence: Mapping[str, object],
 ) -> Finding:
-    """A finding about a file or a directory, whatever offsets it holds; verdict and name are said
+    """A finding about a file or a directory, whatever offsets it holds; the name is said
     where the rule has several.
     """
     return Finding(
         rule=rule,
-        verdict=verdict or rule.only_verdict,
+        verdict=rule.only_verdict,
         level=Level.L2,
         feed=feed,
         topic=topic,

@@ -36,13 +36,6 @@ SELECT b.batch_id, v.manifest, v.sha256, v.hashes, b.root,
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL;
 
--- name: committed_manifests
--- The feed's committed proofs, in the order of their commits.
-SELECT v.manifest, v.sha256, v.hashes, b.root, checksums_now(b.batch_id) AS checksums
-  FROM batch b JOIN verification v USING (verification_id)
- WHERE b.feed = :feed AND b.committed_by IS NOT NULL
- ORDER BY b.commit_number;
-
 -- name: committed_batch
 -- A batch after its commit, with its proof.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,

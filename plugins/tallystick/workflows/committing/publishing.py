@@ -26,7 +26,6 @@ from tallystick.errors import (
 )
 from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.committing.retiring import retire_replaced
-from tallystick.workflows.committing.showing_frontiers import show_frontiers
 from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 
@@ -207,3 +206,24 @@ def finish(services: Services, owner: Owner | None = None) -> Sequence[str]:
     if first:
         raise first
     return finished
+
+
+def show_frontiers(services: Services) -> None:
+    """Commit what the ledger has to the group of `source.export_group`, if the feed names one.
+
+    A failure is a warning: the ledger alone says what is landed, and the next batch shows it.
+    """
+    if services.frontier_group is None:
+        return
+    try:
+        logs = services.ledger.newest_logs(services.feed_name)
+        frontiers = {each.partition: each.frontier for each in logs if each.state == "open"}
+        if frontiers:
+            services.frontier_group.show(services.feed.name, services.topic, frontiers)
+    except IngestionError as error:
+        log.warning(
+            "Feed %s: the group %s does not show what is landed: %s",
+            services.feed.name,
+            services.feed.source.export_group,
+            error.describe(),
+        )

@@ -19,7 +19,7 @@ from tallystick.domain.rows.sampling import SampleSize
 from tallystick.domain.rows.second_read import SeenRecord, SliceRead, differences, without_untimed
 from tallystick.domain.rules.c3_rows_differ import ComparedSlice
 from tallystick.ledger.scrubs import TakenSample
-from tallystick.ports.second_reader import SecondReader
+from tallystick.ports.broker import SecondReader
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import ask_all, asking
 

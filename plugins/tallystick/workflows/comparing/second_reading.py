@@ -34,7 +34,7 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.u1_could_not_tell import could_not_compare
 from tallystick.errors import SourceError, StorageError, StorageUnavailable
 from tallystick.ledger.scrubs import DueSample
-from tallystick.ports.second_reader import SecondReader
+from tallystick.ports.broker import SecondReader
 from tallystick.workflows.comparing.compared_rows import LandedRows, compared_slices, taken_sample
 from tallystick.workflows.place import at, counted
 from tallystick.workflows.same_log import checked_logs

@@ -166,17 +166,6 @@ def _tell(
         log.warning("And %d more: tallystick findings %s", len(before) - _MOST_TOLD, feed)
 
 
-def require_clean(
-    feed: str,
-    findings: Sequence[Finding],
-    on_record: Sequence[StoredFinding] = (),
-    fail_on: Collection[str] = FAILING_VERDICTS,
-) -> None:
-    """Raise CheckFailed when a finding is neither harmless nor accepted."""
-    if failed := failure(feed, findings, on_record, fail_on):
-        raise failed
-
-
 def failure(
     feed: str,
     findings: Sequence[Finding],

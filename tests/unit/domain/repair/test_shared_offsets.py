@@ -10,7 +10,7 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import BatchId
-from tallystick.domain.repair.shared_offsets import sharing_offsets
+from tallystick.domain.repair.landing_again import sharing_offsets
 from tests.support.builders import a_file, a_manifest
 
 A, B, C = (CommittedFile(BatchId(name), "rows") for name in "abc")

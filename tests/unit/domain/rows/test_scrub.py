@@ -33,7 +33,7 @@ def runs(*offsets: int) -> OffsetRuns:
 
 
 def taken(*offsets: int) -> Fingerprint:
-    return Fingerprint.of_rows((each, each) for each in offsets)
+    return sum((Fingerprint.of_row(each, each) for each in offsets), EMPTY)
 
 
 def test_a_plan_and_a_result_survive_their_text() -> None:
@@ -95,7 +95,7 @@ def test_rows_of_which_the_fingerprint_is_on_record_have_its_offsets(
     expected: ExpectedSlice,
 ) -> None:
     offsets = [each for first, until in expected.offsets for each in range(first, until)]
-    found = Fingerprint.of_rows((each, 2**96 + each) for each in offsets)
+    found = sum((Fingerprint.of_row(each, 2**96 + each) for each in offsets), EMPTY)
     on_record = replace(expected, fingerprint=found)
     assert is_proven_by_sums(on_record, found, 0)
     for other in (EMPTY, replace(found, hash_sums=(8, 1)), replace(found, record_count=99)):
