@@ -1,7 +1,5 @@
 """What a command works with: the environment, the folder of feeds, and how adapters are opened.
 
-Tests put another stage in its place. The libraries of Kafka, HDFS and Spark are imported when they
-are opened, so that `feed check` and `--help` answer at once and need none of them.
 Tests put another stage in its place. The adapters' libraries are imported when they are opened, so
 that `feed check` and `--help` answer at once and need none of them.
 
@@ -176,7 +174,11 @@ def _asked(conn_id: str) -> str:
 
 @contextlib.contextmanager
 def airflow_kept_quiet() -> Iterator[None]:
-    """Keeps standard output and the logs as they were: Airflow's import takes both over."""
+    """Keeps standard output and the logs as they were: Airflow's import takes both over.
+
+    A PostgreSQL of Airflow's that is silent is asked no longer than ours, instead of for ever.
+    """
+    os.environ.setdefault("PGCONNECT_TIMEOUT", "10")
     root = logging.getLogger()
     handlers, level, disabled = [*root.handlers], root.level, root.manager.disable
     logging.disable(logging.ERROR)
