@@ -21,10 +21,13 @@ from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
+from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
 from tests.support.command_line import CommandLine
 from tests.support.scripted_broker import Kind
+from tests.support.store_server import dead_url
 from tests.support.story import Story
 
 WINDOW = ["--window-start", "2026-11-01T06:00:00Z", "--window-end", "2026-11-01T08:00+01:00"]
@@ -412,3 +415,21 @@ def test_land_tells_what_it_landed_when_the_check_fails(landing: CommandLine, st
     assert error["what"].startswith("feed orders, at check: Kafka at broker:9092 did not answer")
     assert "feed orders, at check" in told.err
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(7))}
+
+
+@pytest.mark.parametrize("command", [["plan"], ["land"], ["repair"], ["ledger", "rebuild"]])
+def test_a_file_system_that_is_away_is_named_before_the_path_that_was_asked_for(
+    landing: CommandLine, story: Story, command: list[str]
+) -> None:
+    url = dead_url()
+    name_nodes = NameNodes([url], where="connection webhdfs_default", retry_seconds=0.1)
+
+    def services_of(feed: Feed, environ: object) -> AbstractContextManager[Services]:
+        store = WebHdfsFileStore(name_nodes, "hdfs://nn:8020")
+        return nullcontext(replace(story.services(), store=store))
+
+    told = landing.with_stage(services_of=services_of)(*command, "orders")
+    address = url.removeprefix("http://")
+    away = f"HDFS at {address} (connection webhdfs_default) could not serve /"
+    assert told.code == 3
+    assert re.search(rf": {re.escape(away)}\S*: {address} takes no connections\.", told.err)

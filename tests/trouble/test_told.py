@@ -65,7 +65,8 @@ def test_a_service_is_down(scene: Scene, folder: Folder, start: Start) -> None:
     [finding] = reconcile.document["findings"]
     assert finding["code"] == "U1"
     assert dead in finding["cause"]
-    said(land, 3, f"error: feed {name}, at plan: HDFS could not serve", "next: Check the NameNode")
+    away = f"HDFS at {dead} (connection webhdfs_default) could not serve"
+    said(land, 3, f"error: feed {name}, at plan: {away}", "next: Check the NameNode")
     assert land.document["error"]["kind"] == "StorageUnavailable"
     assert land.document["error"]["may_retry"] is True
     said(unledgered, 3, f"error: feed {name}, at finish: the ledger can't be reached", str(port))

@@ -1,11 +1,15 @@
 """`doctor`: asks everything that a run will ask, and says of each answer if it is as it should be,
 and what mends it. Changes nothing but the probe of a landing.
+
+The witnesses of a feed are asked at the same time, and each check is shown once it is known. Only
+Airflow is asked behind the others: its import takes standard output over.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Final
@@ -13,7 +17,15 @@ from typing import Annotated, Final
 import typer
 
 from tallystick import __version__
-from tallystick.cli.answers import CLEAN, FINDINGS, Answer, counted, deliver
+from tallystick.cli.answers import (
+    CLEAN,
+    FINDINGS,
+    Answer,
+    closed_pipes_ignored,
+    counted,
+    deliver,
+    show_blocks,
+)
 from tallystick.cli.options import JsonOption
 from tallystick.cli.stage import Stage, airflow_kept_quiet, find_connection, has_airflow, stage_of
 from tallystick.errors import (
@@ -52,25 +64,34 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Ask Kafka, HDFS, Spark, the ledger and Airflow if a run can do its work. Exit 1 if not."""
-    deliver(lambda: _examined(stage_of(context), feed), as_json=as_json)
+    deliver(lambda: _examined(stage_of(context), feed, as_json), as_json=as_json)
 
 
-def _examined(stage: Stage, name: str | None) -> Answer:
-    checks = [CheckPart(feed=None, check="versions", is_ok=True, what=_versions())]
+def _examined(stage: Stage, name: str | None, as_json: bool) -> Answer:
+    """The document; for a person each check is shown here, once it is known."""
+    checks = []
+    for each in _checks(stage, name):
+        checks.append(each)
+        if not as_json:
+            with closed_pipes_ignored():
+                show_blocks(_lines(each))
+    is_ok = all(each.is_ok for each in checks)
+    return Answer(DoctorDocument(checks=checks), [], CLEAN if is_ok else FINDINGS)
+
+
+def _checks(stage: Stage, name: str | None) -> Iterator[CheckPart]:
     if name is None:
         found = read_feeds(stage.folder)
-        feeds = list(found.feeds.values())
-        mend = FeedFileInvalid.next_step
-        checks += [
-            CheckPart(feed=None, check="feed files", is_ok=False, what=str(each), next_step=mend)
-            for each in found.problems
-        ]
+        feeds, problems = [*found.feeds.values()], found.problems
     else:
-        feeds = [stage.feed(name)]
-    checks += [check for each in feeds for check in _of_feed(stage, each)]
-    lines = [line for each in checks for line in _lines(each)]
-    is_ok = all(each.is_ok for each in checks)
-    return Answer(DoctorDocument(checks=checks), lines, CLEAN if is_ok else FINDINGS)
+        feeds, problems = [stage.feed(name)], ()
+    yield CheckPart(feed=None, check="versions", is_ok=True, what=_versions())
+    mend = FeedFileInvalid.next_step
+    for problem in problems:
+        what = str(problem)
+        yield CheckPart(feed=None, check="feed files", is_ok=False, what=what, next_step=mend)
+    for each in feeds:
+        yield from _of_feed(stage, each)
 
 
 def _lines(check: CheckPart) -> Iterator[str]:
@@ -90,10 +111,13 @@ def _versions() -> str:
 
 def _of_feed(stage: Stage, feed: Feed) -> Iterator[CheckPart]:
     try:
-        with stage.services(feed) as services:
+        with stage.services(feed) as services, ThreadPoolExecutor(len(_QUESTIONS)) as pool:
+            asked = [
+                pool.submit(_asked, feed, check, partial(ask, services))
+                for check, ask in _QUESTIONS.items()
+            ]
             yield _asked(feed, "connections", lambda: _settings_of(stage, feed))
-            for check, ask in _QUESTIONS.items():
-                yield _asked(feed, check, partial(ask, services))
+            yield from (each.result() for each in as_completed(asked))
     except ConnectionMissing as error:
         # The first one that was asked for; so are those that would be missed after it.
         yield from _missing_connections(stage, feed) or [_wrong(feed, "connections", error)]

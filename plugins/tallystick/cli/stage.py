@@ -174,7 +174,11 @@ def _asked(conn_id: str) -> str:
 
 @contextlib.contextmanager
 def airflow_kept_quiet() -> Iterator[None]:
-    """Keeps standard output and the logs as they were: Airflow's import takes both over."""
+    """Keeps standard output and the logs as they were: Airflow's import takes both over.
+
+    A PostgreSQL of Airflow's that is silent is asked no longer than ours, instead of for ever.
+    """
+    os.environ.setdefault("PGCONNECT_TIMEOUT", "10")
     root = logging.getLogger()
     handlers, level, disabled = [*root.handlers], root.level, root.manager.disable
     logging.disable(logging.ERROR)

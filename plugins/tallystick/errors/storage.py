@@ -8,6 +8,9 @@ from tallystick.errors.ingestion import IngestionError
 class StorageError(IngestionError):
     """HDFS did not do what was asked."""
 
+    service: str = "HDFS"
+    """Who was asked: with the addresses and the connection, as far as the adapter knows them."""
+
 
 class StorageUnavailable(StorageError):
     """HDFS could not be reached, is in safe mode, or did not answer in time."""
@@ -22,9 +25,9 @@ class StorageUnavailable(StorageError):
         super().__init__(path, reason)
 
     def sentence(self) -> str:
-        """The path asked for, and the reason."""
+        """Who was asked, the path, and the reason."""
         path, reason = self.args
-        return f"HDFS could not serve {path}: {reason}."
+        return f"{self.service} could not serve {path}: {reason}."
 
 
 class RenameOutcomeUnknown(StorageUnavailable):
@@ -38,7 +41,7 @@ class RenameOutcomeUnknown(StorageUnavailable):
     def sentence(self) -> str:
         """Both directories, and how the answer was lost."""
         source, target, reason = self.args
-        return f"it is unknown if {source} was renamed to {target}: {reason}."
+        return f"{self.service}: it is unknown if {source} was renamed to {target}: {reason}."
 
 
 class StorageRefused(StorageError):
@@ -50,9 +53,9 @@ class StorageRefused(StorageError):
         super().__init__(path, reason)
 
     def sentence(self) -> str:
-        """The path, and HDFS's words."""
+        """Who was asked, the path, and HDFS's words."""
         path, reason = self.args
-        return f"HDFS refused {path}: {reason}."
+        return f"{self.service} refused {path}: {reason}."
 
 
 class StorageLoginFailed(StorageRefused):
@@ -63,7 +66,7 @@ class StorageLoginFailed(StorageRefused):
     def sentence(self) -> str:
         """The path, and who did not trust whom."""
         path, reason = self.args
-        return f"no trusted connection to HDFS for {path}: {reason}."
+        return f"no trusted connection to {self.service} for {path}: {reason}."
 
 
 class AttemptNotAsked(StorageError):

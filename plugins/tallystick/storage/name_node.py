@@ -34,8 +34,6 @@ class NameNode:
     session: Session
     timeout: tuple[float, float]
     proxy_user: str | None
-    by: str = ""
-    """What is put behind a reason: whose connection it was."""
 
     def rename_exclusive(self, source: str, target: str) -> bool | None:
         """None when the rename is done; else what a server says that has ignored the option."""

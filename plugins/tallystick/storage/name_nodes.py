@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from tallystick.errors import ConfigurationError
+from tallystick.errors import ConfigurationError, StorageError
 from tallystick.storage.name_node import NameNode, client_of, negotiation_by
 from tallystick.storage.no_answer import NoAnswer, answer_of
 from tallystick.storage.refusals import Refusal
@@ -69,12 +69,13 @@ class NameNodes:
         """The one that is known to be no observer."""
         self._nodes: list[NameNode] = []
         timeout = (connect_seconds, answer_seconds)
-        by = f" ({where})" if where else ""
+        servers = ", ".join(urlsplit(url).netloc for url in _checked(urls))
+        self._service = f"HDFS at {servers}" + (f" ({where})" if where else "")
         files = {"verify": verify, "keytab": keytab}
         files |= dict(zip(("cert", "key"), cert or (), strict=False))
         _require_files(files, where)
-        for url in _checked(urls):
-            session = Session(urls, by)
+        for url in urls:
+            session = Session(urls)
             session.verify = verify
             session.cert = cert
             if kerberos:
@@ -83,7 +84,7 @@ class NameNodes:
                 session.auth = (user, password)
             options = {"proxy": proxy_user, "timeout": timeout, "session": session}
             client = client_of(url, user, token, kerberos, options)
-            self._nodes.append(NameNode(client, session, timeout, proxy_user, by))
+            self._nodes.append(NameNode(client, session, timeout, proxy_user))
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -95,7 +96,7 @@ class NameNodes:
         try:
             return self.answer(path, action, once=False)
         except Refusal as refusal:
-            raise refusal.error(path) from None
+            raise self.named(refusal.error(path)) from None
 
     def answer(self, path: str, action: Ask[T], *, once: bool) -> T:
         """The answer; raises Refusal, and one of our errors when there is none.
@@ -119,7 +120,12 @@ class NameNodes:
         except NoAnswer as error:
             if once and error.may_have_happened:
                 raise
-            raise error.error(path) from error
+            raise self.named(error.error(path)) from error
+
+    def named(self, error: StorageError) -> StorageError:
+        """The error, which says from now on who was asked."""
+        error.service = self._service
+        return error
 
     def _round(self, action: Ask[T], *, once: bool) -> T:
         """Returns what the first NameNode says that answers; raises NoAnswer if none does.

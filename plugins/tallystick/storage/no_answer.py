@@ -82,32 +82,31 @@ def answer_of(node: NameNode, action: Callable[[NameNode], T], *, once: bool) ->
     try:
         return action(node)
     except Refusal as refusal:
-        found = _of_refusal(refusal, node.by)
+        found = _of_refusal(refusal)
         if found is None:
             raise
         raise found from None
     except (ValueError, KeyError, TypeError):
         # A success in which the package looks in vain for what WebHDFS answers, or a redirect to
         # what is no URL.
-        reason = f"the answer is not WebHDFS's: is the URL right?{node.by}"
+        reason = "the answer is not WebHDFS's: is the URL right?"
         raise NoAnswer(reason, may_have_happened=once, final=StorageRefused) from None
     except NoTicket as error:
         # The server has refused the request without a ticket, and got no other.
-        reason = f"Kerberos gives no ticket for the server: {error.reason}{node.by}"
+        reason = f"Kerberos gives no ticket for the server: {error.reason}"
         final = None if error.may_pass else StorageLoginFailed
         raise NoAnswer(reason, may_have_happened=False, final=final) from None
     except LeadsToClear as error:
         # Such a step is never taken: nothing was done there, and nothing was told.
-        reason = f"{error.reason}{node.by}"
-        raise NoAnswer(reason, may_have_happened=False, final=StorageLoginFailed) from None
+        raise NoAnswer(error.reason, may_have_happened=False, final=StorageLoginFailed) from None
     except requests.RequestException as error:
         raise _of_failure(error, node) from None
 
 
-def _of_refusal(refusal: Refusal, by: str) -> NoAnswer | None:
+def _of_refusal(refusal: Refusal) -> NoAnswer | None:
     """None where the refusal is an answer."""
     if refusal.is_come_back:
-        reason = f"{refusal.exception}: {refusal.words}{by}"
+        reason = f"{refusal.exception}: {refusal.words}"
         return NoAnswer(reason, may_have_happened=False)
     if refusal.exception is not None or refusal.is_login:
         return None
@@ -119,8 +118,8 @@ def _of_refusal(refusal: Refusal, by: str) -> NoAnswer | None:
 def _of_failure(error: requests.RequestException, node: NameNode) -> NoAnswer:
     distrust = why_no_trust(error)
     if distrust is None:
-        return NoAnswer(why_no_answer(error) + node.by, may_have_happened=was_sent(error))
-    reason = f"{distrust}; its authority must be in {_authorities(node)}{node.by}"
+        return NoAnswer(why_no_answer(error), may_have_happened=was_sent(error))
+    reason = f"{distrust}; its authority must be in {_authorities(node)}"
     return NoAnswer(reason, may_have_happened=False, final=StorageLoginFailed)
 
 

@@ -91,11 +91,10 @@ class Refusal(Exception):
         super().__init__(status, exception, message)
         self.status, self.exception, self.message = status, exception, message
         self.wants_kerberos = False
-        self.by = ""
 
     @classmethod
-    def of(cls, response: requests.Response, by: str = "") -> Refusal:
-        """The refusal in a response; `by` is put behind its words: whose connection it was."""
+    def of(cls, response: requests.Response) -> Refusal:
+        """The refusal in a response."""
         try:
             remote = response.json()["RemoteException"]
             found = cls(response.status_code, str(remote["exception"]), str(remote["message"]))
@@ -103,7 +102,6 @@ class Refusal(Exception):
             found = cls(response.status_code, None, f"HTTP status {response.status_code}")
         asked = response.headers.get("WWW-Authenticate", "")
         found.wants_kerberos = asked.lower().startswith("negotiate")
-        found.by = by
         return found
 
     @property
@@ -132,10 +130,10 @@ class Refusal(Exception):
         if self.is_login:
             wanted = ", and asks for Kerberos" if self.wants_kerberos else ""
             reason = f"HDFS does not accept this authentication{wanted}"
-            return StorageLoginFailed(path, reason + self.by)
+            return StorageLoginFailed(path, reason)
         if self.exception is None:
             return self._of_a_stranger(path)
-        reason = _PREFACE.get(self.exception, "") + self.words + self.by
+        reason = _PREFACE.get(self.exception, "") + self.words
         if self.exception == "FileNotFoundException":
             if self.words.startswith("Path is not a file"):
                 return StorageRefused(path, "it is a directory, not a file")
@@ -155,8 +153,8 @@ class Refusal(Exception):
     def _of_a_stranger(self, path: str) -> StorageError:
         """A gateway, or a wrong URL."""
         if self.status >= 500 or self.status in (408, 429):
-            return StorageUnavailable(path, f"the server answered {self.words}{self.by}")
-        reason = f"the server answered {self.words}: is this WebHDFS?{self.by}"
+            return StorageUnavailable(path, f"the server answered {self.words}")
+        reason = f"the server answered {self.words}: is this WebHDFS?"
         return StorageRefused(path, reason)
 
 

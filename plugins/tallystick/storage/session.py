@@ -41,13 +41,12 @@ _SECRET: Final = re.compile(
 class Session(requests.Session):
     """Asks servers directly: no proxy, no .netrc, no environment."""
 
-    def __init__(self, urls: Collection[str], by: str = "") -> None:
-        """`urls`: what the connection names. `by` is put behind a refusal: whose connection."""
+    def __init__(self, urls: Collection[str]) -> None:
+        """`urls`: what the connection names."""
         super().__init__()
         self.trust_env = False
         self._own = frozenset(_origin(url) for url in urls)
         self._is_https = any(scheme == "https" for scheme, _, _ in self._own)
-        self._by = by
 
     def request(self, method: Any, url: Any, *args: Any, **options: Any) -> requests.Response:
         """A response that is a success; raises Refusal, and LeadsToClear."""
@@ -61,7 +60,7 @@ class Session(requests.Session):
         response = super().request(method, url, *args, **options)
         # A redirect that leads nowhere would be taken for a rename that is done.
         if response.status_code >= 300 and not response.is_redirect:
-            raise Refusal.of(response, self._by)
+            raise Refusal.of(response)
         return response
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:

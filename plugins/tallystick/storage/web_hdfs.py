@@ -138,9 +138,11 @@ class WebHdfsFileStore(RowAnswers):
                 source, lambda node: node.rename_exclusive(source, target), once=True
             )
         except NoAnswer as error:
-            raise RenameOutcomeUnknown(source, target, error.reason) from error
+            unknown = RenameOutcomeUnknown(source, target, error.reason)
+            raise self._name_nodes.named(unknown) from error
         except Refusal as refusal:
-            raise self._rename_error(source, target, refusal) from None
+            found = self._rename_error(source, target, refusal)
+            raise self._name_nodes.named(found) from None
         if plainly is None:
             return
         reason = "the server does not know renameoptions=NONE: use a NameNode's WebHDFS, not HttpFS"
@@ -185,7 +187,7 @@ class WebHdfsFileStore(RowAnswers):
         except Refusal as refusal:
             if refusal.exception == "PathIsNotEmptyDirectoryException":
                 return False
-            raise refusal.error(path) from None
+            raise self._name_nodes.named(refusal.error(path)) from None
 
 
 def _entry(name: str, status: Mapping[str, Any]) -> StoredEntry:

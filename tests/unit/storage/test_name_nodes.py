@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import time
 import traceback
@@ -282,10 +283,12 @@ def test_an_untrusted_certificate_is_a_refusal_that_names_the_file(tmp_path: Pat
     "answer",
     [Answer.remote("AccessControlException"), Answer(401), Answer(502), STANDBY, LOST, Answer(200)],
 )
-def test_every_error_names_the_connection(answer: Answer) -> None:
+def test_every_error_names_the_server_and_the_connection(answer: Answer) -> None:
     with scripted_server(answer) as server, pytest.raises(StorageError) as caught:
         store_at(server.url, where="connection c", retry_seconds=0.1).entries("/a")
-    assert "(connection c)" in str(caught.value)
+    server_of_c = f"HDFS at {urlsplit(server.url).netloc} (connection c)"
+    assert server_of_c in str(caught.value)
+    assert server_of_c in str(pickle.loads(pickle.dumps(caught.value)))
 
 
 def test_a_file_system_that_is_no_uri_is_refused() -> None:
