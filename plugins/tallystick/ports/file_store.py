@@ -12,6 +12,7 @@ from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.second_read import SeenRecord
 
 _SETTLED_MS: Final = 3_600_000
+_SUMMARIES: Final = ("_metadata", "_common_metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,21 @@ class StoredEntry:
     or was replaced after `changed_ms`; not where bytes were added to one, or cut off."""
     coding: str = field(default="", compare=False)
     """Of a file that is stored by erasure coding, its policy: its checksum depends on it."""
+
+    @property
+    def is_read(self) -> bool:
+        """True for what any reader reads, or steps into, when it is given the directory around.
+
+        All skip names that begin with `.`, or with `_`, but Spark takes `_a=1` for a partition
+        column, and steps into directories that are named as Parquet's summaries. No suffix hides a
+        file: Spark alone skips `._COPYING_`, which `hdfs dfs -put` writes and leaves behind when it
+        is killed (HadoopFSUtils.shouldFilterOutPathName); Hive, Trino and pyarrow read it.
+        """
+        if self.is_directory and self.name.startswith(_SUMMARIES):
+            return True
+        return not (
+            self.name.startswith(".") or (self.name.startswith("_") and "=" not in self.name)
+        )
 
     def checksum(self, told: str) -> str:
         """What storage tells as the file's checksum, with the coding by which it was made."""

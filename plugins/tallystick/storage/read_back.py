@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.batches.landed import LandedFile, ReadBack
-from tallystick.domain.batches.stored_file import is_read
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
@@ -83,7 +82,7 @@ def read_back(store: RangeReader, directory: str) -> ReadBack:
 
     Raises ManifestMismatch for whatever a reader would read, or step into, and is no landed file.
     """
-    entries = [each for each in store.entries(directory) if is_read(each.name)]
+    entries = [each for each in store.entries(directory) if each.is_read]
     for entry in entries:
         if entry.is_directory:
             path = f"{directory}/{entry.name}"

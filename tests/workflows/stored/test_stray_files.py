@@ -164,6 +164,15 @@ def test_a_file_that_is_still_being_written_by_a_copy_is_told_and_left_alone(sto
     assert part.exists()
 
 
+def test_a_file_that_only_spark_steps_down_to_is_told(story: Story) -> None:
+    [file] = files(story)
+    hidden = file.parent / "_metadata_of_old" / "part.parquet"
+    hidden.parent.mkdir()
+    hidden.write_bytes(file.read_bytes())
+    told = {FindingCode.STRAY_FILE, FindingCode.LANDED_TWICE}
+    assert {each.code for each in found(story)} == told
+
+
 def died_after_the_commit_of_a_repair(story: Story) -> None:
     for steps in range(80):
         with suppress(Crash):

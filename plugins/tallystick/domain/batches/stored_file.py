@@ -48,17 +48,6 @@ class StoredFile:
         return {"length_bytes": self.length_bytes, "checksum": self.checksum}
 
 
-def is_read(name: str) -> bool:
-    """True for an entry that any reader reads when it is given the directory.
-
-    All skip names that begin with `.`, or with `_`, but Spark takes `_a=1` for a partition column.
-    No suffix hides a file: Spark alone skips `._COPYING_`, which `hdfs dfs -put` writes and leaves
-    behind when it is killed (HadoopFSUtils.shouldFilterOutPathName); Hive, Trino and pyarrow read
-    it.
-    """
-    return not (name.startswith(".") or (name.startswith("_") and "=" not in name))
-
-
 @dataclass(frozen=True, slots=True)
 class Unlike:
     """A file that is not as it was committed."""

@@ -13,7 +13,7 @@ from hashlib import sha256
 from tallystick.domain.batches.manifest_texts import whole_text
 from tallystick.domain.batches.paths import BatchPath, StagingPath, directory_of
 from tallystick.domain.batches.states import BatchState
-from tallystick.domain.batches.stored_file import is_read, unlike_manifest
+from tallystick.domain.batches.stored_file import unlike_manifest
 from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.rules.n3_unfinished_batch import not_shown, refused_by_storage
 from tallystick.errors import (
@@ -114,7 +114,7 @@ def _require_as_committed(services: Services, batch: CommittedBatch, directory: 
     Raises ManifestMismatch with the first one that differs, FileMissing without the directory.
     """
     entries = services.store.entries(directory)
-    stored = {each.name: each.length_bytes for each in entries if is_read(each.name)}
+    stored = {each.name: each.length_bytes for each in entries if each.is_read}
     unlike = unlike_manifest(batch.manifest, stored, batch.replaced)
     if unlike:
         raise ManifestMismatch(f"{directory}/{unlike.name}", unlike.expected, unlike.found)

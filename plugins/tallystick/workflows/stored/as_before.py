@@ -20,7 +20,6 @@ from hashlib import sha256
 from typing import Final
 
 from tallystick.domain.batches.paths import directory_of
-from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, DirectoryLook
@@ -137,7 +136,7 @@ def _shown_as(recorded: Recorded, directory: CommittedDirectory, tree: Tree) -> 
     each look, or that can change without it: a file that nobody committed, another directory.
     """
     path = str(directory.path)
-    read = {each.name for each in tree.entries[path] if is_read(each.name)}
+    read = {each.name for each in tree.entries[path] if each.is_read}
     is_alone = read == directory.files.keys() and path in tree.shown
     return recorded.shown_as(directory, tree.shown[path]) if is_alone else None
 

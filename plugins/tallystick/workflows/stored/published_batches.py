@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.domain.batches.paths import BatchPath
-from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
+from tallystick.domain.batches.stored_file import UnknownDirectories
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.errors import FileMissing, LedgerBehind
 from tallystick.ports.file_store import StoredEntry
@@ -61,7 +61,7 @@ def _has_news(services: Services, directory: str) -> bool:
     return any(
         is_news_to_ledger(services, f"{directory}/{each.name}")
         for each in _entries(services, directory)
-        if is_read(each.name) and not each.is_directory
+        if each.is_read and not each.is_directory
     )
 
 

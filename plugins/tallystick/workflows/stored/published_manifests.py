@@ -14,7 +14,6 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.directory_proof import DirectoryLook, DirectoryProof, proof_of
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
-from tallystick.domain.batches.stored_file import is_read
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rebuilding.deciding import in_order
 from tallystick.domain.rebuilding.plan import LeftOut, PublishedBatch
@@ -112,7 +111,7 @@ def manifest_at(services: Services, path: BatchPath) -> Manifest | str:
 
 def directory_look(services: Services, directory: str) -> DirectoryLook:
     """What a directory holds; raises FileMissing."""
-    entries = [each for each in services.store.entries(directory) if is_read(each.name)]
+    entries = [each for each in services.store.entries(directory) if each.is_read]
     lengths = {each.name: each.length_bytes for each in entries}
     try:
         found = services.store.read_back(directory)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from tallystick.domain.batches.stored_file import UnknownFile, is_read
+from tallystick.domain.batches.stored_file import UnknownFile
 from tallystick.errors import FileMissing, StorageRefused
 from tallystick.ports.file_store import StoredEntry
 from tallystick.ports.progress import Progress
@@ -98,7 +98,7 @@ def listed_tree(
                 below = {
                     f"{directory}/{each.name}": each
                     for each in answer
-                    if each.is_directory and is_read(each.name)
+                    if each.is_directory and each.is_read
                 }
                 tree.shown |= below
                 passed = {path for path, each in below.items() if is_as_shown(path, each)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath, directory_of
-from tallystick.domain.batches.stored_file import UnknownDirectories, is_read
+from tallystick.domain.batches.stored_file import UnknownDirectories
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
 from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, FileState
@@ -122,7 +122,7 @@ def _places(
     for directory, entries in sorted(tree.entries.items()):
         if is_below(directory, places.others.known):
             continue
-        files = {each.name: each for each in entries if is_read(each.name)}
+        files = {each.name: each for each in entries if each.is_read}
         files = {name: each for name, each in files.items() if not each.is_directory}
         if not files or set(files) <= owned.get(directory, {}).keys():
             continue

@@ -1,4 +1,4 @@
-"""What readers read, and what is unlike a manifest."""
+"""What is unlike a manifest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.stored_file import (
     StoredFile,
     Unlike,
-    is_read,
     unlike_manifest,
 )
 from tests.support.builders import a_file, a_manifest
@@ -94,26 +93,3 @@ def test_a_replaced_file_is_not_missed_and_not_welcome() -> None:
     assert unlike_manifest(manifest, {"one.parquet": 1_000}, {"one.parquet"}) == Unlike(
         "one.parquet", "nothing, for a repair took its place", "a file"
     )
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["p.parquet", "p.parquet.tmp", "_x=1.parquet", "_day=1", "a_", "p.parquet._COPYING_"],
-)
-def test_readers_read(name: str) -> None:
-    assert is_read(name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_SUCCESS",
-        "_tally.json",
-        "_temporary",
-        ".part.crc",
-        ".day=1",
-        "_p.parquet._COPYING_",
-    ],
-)
-def test_readers_skip(name: str) -> None:
-    assert not is_read(name)
