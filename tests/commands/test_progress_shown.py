@@ -101,7 +101,7 @@ def test_each_step_of_a_run_a_look_and_a_repair_is_told(story: Story) -> None:
     repair_feed(services, (), Owner("test"))
 
     assert run == [
-        "finish", "plan", "land", "verify", "read back", "prove", "commit", "publish",
+        "finish", "settle", "plan", "land", "verify", "read back", "prove", "commit", "publish",
         "the second reader", "sweep", "check",
     ]  # fmt: skip
     assert look == [
