@@ -1,0 +1,78 @@
+"""What others do while a run settles, or a plan lists staging, is neither given up nor lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.services import Services
+from tests.support.dying_attempts import (
+    ALL,
+    FIRST,
+    ONE,
+    TWO,
+    expire,
+    landed,
+    lost,
+    next_run,
+    quarantined,
+)
+from tests.support.story import Story
+
+LONG = timedelta(hours=1)
+
+
+class AfterListing:
+    """A store; right after the directory of this name was listed first, `happens`."""
+
+    def __init__(self, store: Any, name: str, happens: Callable[[], object]) -> None:
+        self._store, self._name, self._happens = store, name, happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def entries(self, path: str) -> Any:
+        try:
+            return self._store.entries(path)
+        finally:
+            if path.endswith(f"/{self._name}") and self._name:
+                self._name = ""
+                self._happens()
+
+
+def living(services: Services, batch_id: BatchId) -> Attempt:
+    """An attempt of another run."""
+    attempt_id = AttemptId(services.new_id())
+    attempt = services.ledger.begin_attempt(batch_id, attempt_id=attempt_id, owner=ONE, lease=LONG)
+    assert attempt
+    return attempt
+
+
+def given_up(story: Story) -> bool:
+    return any(FIRST in str(each) for each in quarantined(story))
+
+
+def test_files_that_a_dying_rival_moves_while_staging_is_listed_are_held(story: Story) -> None:
+    """Neither the old place nor the new one was seen with files, and nobody holds the batch."""
+    batch_id = landed(story).batch_id
+    expire(story)
+    rival = story.services()
+    attempt = living(rival, batch_id)
+
+    def take_over_and_fail() -> None:
+        staging = f"{rival.root}/_staging/{batch_id}"
+        rival.store.rename_exclusive(f"{staging}/{FIRST}", f"{staging}/{attempt.attempt_id}")
+        rival.ledger.record_failure(attempt, "killed")
+
+    services = story.services()
+    store: Any = AfterListing(services.store, batch_id, take_over_and_fail)
+    plan_feed(replace(services, store=store), None, TWO)
+
+    assert lost(story) == set()
+    next_run(story)
+    assert story.published_offsets() == ALL
