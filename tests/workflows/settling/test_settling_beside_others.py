@@ -9,6 +9,7 @@ from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.identities import AttemptId, BatchId
+from tallystick.workflows.landing.run import settle_and_plan
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.services import Services
 from tests.support.dying_attempts import (
@@ -22,6 +23,8 @@ from tests.support.dying_attempts import (
     next_run,
     quarantined,
 )
+from tests.support.meanwhile import Meanwhile
+from tests.support.scripted_broker import Kind
 from tests.support.story import Story
 
 LONG = timedelta(hours=1)
@@ -76,3 +79,25 @@ def test_files_that_a_dying_rival_moves_while_staging_is_listed_are_held(story: 
     assert lost(story) == set()
     next_run(story)
     assert story.published_offsets() == ALL
+
+
+def test_what_expires_between_the_look_and_the_asking_is_no_reason_to_give_up(
+    story: Story,
+) -> None:
+    """The log had one of two holes when it was looked at, and none when it was asked."""
+    for log in story.broker.logs.values():
+        log.entries[10].kind = log.entries[11].kind = Kind.CONTROL
+    landed(story)
+    expire(story, 11)
+
+    def expire_more() -> None:
+        for log in story.broker.logs.values():
+            log.log_start_offset = 15
+
+    services = story.services()
+    broker: Any = Meanwhile(services.broker, expire_more, method="snapshot")
+    settle_and_plan(replace(services, broker=broker), None, TWO)
+
+    next_run(story)
+    assert lost(story) == {(0, 10, 12), (1, 10, 12)}
+    assert story.published_offsets()[0] == [*range(10), *range(12, 25)]

@@ -92,6 +92,9 @@ def parts_of(
     rest = [
         unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
     ]
+    if any(rest):
+        # Asked last: what expires meanwhile has no proof any more, and can't be read again.
+        snapshot = services.broker.snapshot(plan.topic)
     starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
     parts = provable_parts(gaps, rest, starts) or ()
     is_cut = any(each.lost for each in parts)
