@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +17,7 @@ from tests.support.dying_attempts import (
     ALL,
     FIRST,
     ONE,
+    SECOND,
     TWO,
     expire,
     landed,
@@ -101,3 +103,21 @@ def test_what_expires_between_the_look_and_the_asking_is_no_reason_to_give_up(
     next_run(story)
     assert lost(story) == {(0, 10, 12), (1, 10, 12)}
     assert story.published_offsets()[0] == [*range(10), *range(12, 25)]
+
+
+def test_no_end_is_lost_while_a_batch_that_this_ledger_never_saw_may_hold_it(story: Story) -> None:
+    """Nobody can prove the hole again, and the other files may have a row there."""
+    for log in story.broker.logs.values():
+        log.entries[10].kind = Kind.CONTROL
+    batch_id = landed(story).batch_id
+    staging = story.directory / "landing" / "_staging"
+    shutil.copytree(staging / batch_id / FIRST, staging / ("a" * 16) / SECOND)
+    expire(story, 11)
+
+    next_run(story)
+
+    assert lost(story) == set()
+    shutil.rmtree(staging / ("a" * 16))
+    next_run(story)
+    assert lost(story) == {(0, 10, 11), (1, 10, 11)}
+    assert story.published_offsets()[0] == [*range(10), *range(11, 25)]

@@ -29,7 +29,7 @@ class HeldFiles:
     files: KeptFiles
     """What it may hold, and where it is kept once it was given up."""
     can_be_asked: bool = False
-    """True for complete files that could be read."""
+    """True for complete files that a run can read, and settle."""
 
     @property
     def move(self) -> str | None:
