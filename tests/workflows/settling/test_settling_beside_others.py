@@ -12,6 +12,8 @@ from tallystick.domain.batches.batch import Attempt
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.workflows.landing.run import settle_and_plan
 from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
 from tests.support.dying_attempts import (
     ALL,
@@ -28,6 +30,8 @@ from tests.support.dying_attempts import (
 from tests.support.meanwhile import Meanwhile
 from tests.support.scripted_broker import Kind
 from tests.support.story import Story
+from tests.workflows.settling.test_asked_by_offsets import halved
+from tests.workflows.settling.test_only_what_was_asked import claimed_of
 
 LONG = timedelta(hours=1)
 
@@ -83,6 +87,71 @@ def test_files_that_a_dying_rival_moves_while_staging_is_listed_are_held(story: 
     assert story.published_offsets() == ALL
 
 
+def test_files_that_a_living_attempt_kept_from_being_claimed_are_not_given_up(
+    story: Story,
+) -> None:
+    """It held their offsets when they were to be read, and no more when they were to be moved."""
+    halved(story)
+    expire(story)
+    batch_id, begun = claimed_of(story, 0).batch_id, list[Attempt]()
+    services, rival = story.services(), story.services()
+    store: Any = AfterListing(
+        services.store, batch_id, lambda: begun.append(living(rival, batch_id))
+    )
+    ledger: Any = Meanwhile(
+        services.ledger,
+        lambda: rival.ledger.record_failure(begun[0], "killed"),
+        method="accounts",
+        call=2,
+    )
+
+    settle_and_plan(replace(services, store=store, ledger=ledger), None, TWO)
+
+    assert begun
+    assert not given_up(story)
+    assert lost(story) == set()
+    next_run(story)
+    assert lost(story) == set()
+    assert story.published_offsets() == ALL
+
+
+def test_files_that_a_late_writer_shows_after_its_directory_was_asked_are_not_given_up(
+    story: Story,
+) -> None:
+    batch_id = landed(story).batch_id
+    expire(story)
+    data = story.directory / "landing" / "_staging" / batch_id / FIRST / "data"
+    away = data.with_name("away")
+    data.rename(away)
+    services = story.services()
+    ledger: Any = Meanwhile(services.ledger, lambda: away.rename(data), method="accounts", call=2)
+
+    settle_and_plan(replace(services, ledger=ledger), None, TWO)
+
+    assert not given_up(story)
+    assert lost(story) == set()
+    next_run(story)
+    assert story.published_offsets() == ALL
+
+
+def test_a_person_gives_up_nothing_that_waits_for_living_attempts(story: Story) -> None:
+    """Whole files can be claimed again once those have failed."""
+    halved(story)
+    expire(story)
+    reconcile(story.services())
+    rival, numbers = story.services(), story.named()
+    begun = [living(rival, claimed_of(story, number).batch_id) for number in (0, 1)]
+
+    repair_feed(story.services(), numbers, TWO)
+
+    assert not given_up(story)
+    for each in begun:
+        rival.ledger.record_failure(each, "killed")
+    next_run(story)
+    assert lost(story) == set()
+    assert story.published_offsets() == ALL
+
+
 def test_what_expires_between_the_look_and_the_asking_is_no_reason_to_give_up(
     story: Story,
 ) -> None:
@@ -121,3 +190,20 @@ def test_no_end_is_lost_while_a_batch_that_this_ledger_never_saw_may_hold_it(sto
     next_run(story)
     assert lost(story) == {(0, 10, 11), (1, 10, 11)}
     assert story.published_offsets()[0] == [*range(10), *range(11, 25)]
+
+
+def test_a_person_gives_up_what_an_attempt_that_this_ledger_never_saw_has_not_finished(
+    story: Story,
+) -> None:
+    staging = story.directory / "landing" / "_staging" / landed(story).batch_id
+    (staging / FIRST / "data" / "_temporary").mkdir()
+    (staging / FIRST).rename(staging / SECOND)
+    expire(story)
+    next_run(story)
+    assert lost(story) == set()
+
+    repair_feed(story.services(), story.named(), TWO)
+
+    assert any(SECOND in str(each) for each in quarantined(story))
+    next_run(story)
+    assert lost(story) == {(0, 10, 20), (1, 10, 20)}

@@ -55,12 +55,14 @@ def offers_of(
     others: list[Offer] = []
     for each in staged:
         with asked.noting(each):
-            asked.require_ended(each)
+            has_ended = asked.has_ended(each)
             if manifest := proven_manifest(services, each):
                 if _is_of(manifest, plan):
                     proofs.append(Offer(each, named(manifest, plan, logs_of(services))))
             elif parts := parts_of(services, plan, each, snapshot):
                 others.append(Offer(each, None, parts))
+            if has_ended:
+                asked.answered.add(str(each))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
 
