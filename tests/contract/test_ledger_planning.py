@@ -57,13 +57,16 @@ def test_a_new_feed_has_no_accounts(story: LedgerStory) -> None:
     assert (dict(accounts.generations), list(accounts.unfinished)) == ({}, [])
 
 
-def test_unfinished_batches_are_told_by_their_newest_tokens(story: LedgerStory) -> None:
+def test_batches_that_nobody_holds_are_told_by_their_newest_tokens(story: LedgerStory) -> None:
     story.open({0: (0, 1000)})
-    waiting, begun = story.planned((0, 0, 10)), story.planned((0, 10, 20))
+    story.planned((0, 0, 10))
+    begun = story.planned((0, 10, 20))
     story.begin(begun)
     newest = story.begin(begun)
     story.committed((0, 20, 30))
-    assert story.ledger.newest_tokens(FEED) == {waiting: 0, begun: newest.token}
+    assert story.ledger.newest_tokens(FEED) == {}
+    story.ledger.record_failure(newest, "killed")
+    assert story.ledger.newest_tokens(FEED) == {begun: newest.token}
     assert story.ledger.newest_tokens(FeedName("other")) == {}
 
 

@@ -167,7 +167,7 @@ class Planning(Tables):
             return _accounts(transaction, feed)
 
     def newest_tokens(self, feed: FeedName) -> Mapping[BatchId, FencingToken]:
-        """The feed's unfinished batches, each with its newest token."""
+        """The feed's unfinished batches that nobody holds, each with its newest token."""
         rows = self._connection.rows("newest_tokens", feed=feed)
         return {BatchId(row.batch_id): FencingToken(row.newest_token) for row in rows}
 

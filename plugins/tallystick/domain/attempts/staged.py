@@ -29,7 +29,7 @@ class HeldFiles:
     files: KeptFiles
     """What it may hold, and where it is kept once it was given up."""
     can_be_asked: bool = False
-    """True for complete files that could be read."""
+    """True for complete files that a run can read, and settle."""
 
     @property
     def move(self) -> str | None:
@@ -48,7 +48,9 @@ class Staged:
     quarantined: Sequence[KeptFiles] = ()
     """What was given up; nobody waits for it."""
     tokens: Mapping[BatchId, FencingToken] | None = None
-    """The unfinished batches by their newest token; None where none can have begun since."""
+    """The unfinished batches that nobody held, by their newest token; None where none can have
+    begun, or ended, since.
+    """
 
     @property
     def kept(self) -> tuple[KeptFiles, ...]:
@@ -63,7 +65,7 @@ class Staged:
         return self.has_begun(batch) or any(each.batch_id in (None, batch_id) for each in self.held)
 
     def has_begun(self, batch: BatchStatus) -> bool:
-        """True when an attempt of the batch lives, or has begun since staging was listed."""
+        """True when an attempt of the batch lives, or did at any time since staging was listed."""
         is_as_listed = self.tokens is None or (
             self.tokens.get(batch.plan.batch_id) == batch.newest_token
         )

@@ -45,9 +45,10 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
  ORDER BY b.batch_number;
 
 -- name: newest_tokens
--- The newest token of each of the feed's batches that is planned, landing or verified.
+-- The newest token of each of the feed's unfinished batches that nobody holds.
 SELECT batch_id, newest_token FROM batch
- WHERE feed = :feed AND state IN ('planned', 'landing', 'verified');
+ WHERE feed = :feed AND state IN ('planned', 'landing', 'verified')
+   AND (lease_until IS NULL OR lease_until <= clock_timestamp());
 
 -- name: newest_plan
 -- The newest revision of the feed's plan of this window.

@@ -81,24 +81,19 @@ def _given_up(
     failures: list[IngestionError],
     owner: Owner,
 ) -> Iterator[Quarantine]:
-    """Give up what nobody can commit even now, on an operator's word.
+    """Settle, as a run does, and give up what no run can settle, on an operator's word.
 
-    First what can't be read: others may be committed once it holds nothing up. Nothing where nobody
-    can tell what is good.
+    What that held up, or living attempts do, is settled by the next run.
     """
-    left = list(held)
-    while left:
-        settled: Settled | None = None
-        with noted(failures):
-            settled = settle_attempts(services, owner)
-            for batch in settled.committed:
-                publish(services, batch.batch_id, owner)
-        if settled is None:
-            return
-        left = [each for each in left if each.path not in settled.good]
-        now = [each for each in left if each.path in settled.unread] or left
-        left = [each for each in left if each not in now]
-        for each in now:
+    settled = Settled()
+    with noted(failures):
+        settled = settle_attempts(services, owner)
+        for batch in settled.committed:
+            publish(services, batch.batch_id, owner)
+    for each in held:
+        if each.path in settled.given_up:
+            yield each
+        elif each.path in settled.stuck:
             with noted(failures), at(services, "repair"):
                 if give_up(services, each.path, each.quarantine, owner):
                     yield each

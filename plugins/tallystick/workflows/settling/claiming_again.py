@@ -62,9 +62,15 @@ def free_files(
 ) -> Iterator[FreeFiles]:
     """Files that may hold what would be lost, or what can't be landed.
 
-    `standing` are batches whose claims stay, for their own attempts could not be asked. What else
-    can't be asked is noted.
+    `standing` are batches whose claims stay, for their own attempts could not be asked: what these
+    claim, or a living attempt, waits. What else can't be asked is noted.
     """
+    staying = [
+        planned.offsets
+        for each in accounts.unfinished
+        if each.is_held or each.plan.batch_id in standing
+        for planned in each.plan.ranges
+    ]
     for each in staged_files(services, asked):
         old, offsets = each.status.plan if each.status else None, each.offsets
         if old is None or not (
@@ -72,12 +78,17 @@ def free_files(
         ):
             continue
         with asked.noting(each.staging):
-            asked.require_ended(each.staging)
-            if not offsets or old.is_repair or set(offsets) == {one.offsets for one in old.ranges}:
-                continue  # nobody claims them again, or the batch itself is asked
-            claim = claim_again(old, offsets, accounts, standing)
-            if claim and is_whole(services, each.staging):
+            has_ended, claim = asked.has_ended(each.staging), None
+            if offsets and not old.is_repair:
+                if set(offsets) == {one.offsets for one in old.ranges}:
+                    continue  # the batch itself is asked
+                if any(one.intersection(other) for one in offsets for other in staying):
+                    continue
+                claim = claim_again(old, offsets, accounts, standing)
+            if offsets and claim and is_whole(services, each.staging):
                 yield FreeFiles(each.staging, old, offsets, claim)
+            elif has_ended:
+                asked.answered.add(str(each.staging))
 
 
 def is_provable(services: Services, free: FreeFiles, snapshot: BrokerSnapshot) -> bool:

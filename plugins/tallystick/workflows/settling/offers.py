@@ -55,12 +55,14 @@ def offers_of(
     others: list[Offer] = []
     for each in staged:
         with asked.noting(each):
-            asked.require_ended(each)
+            has_ended = asked.has_ended(each)
             if manifest := proven_manifest(services, each):
                 if _is_of(manifest, plan):
                     proofs.append(Offer(each, named(manifest, plan, logs_of(services))))
             elif parts := parts_of(services, plan, each, snapshot):
                 others.append(Offer(each, None, parts))
+            if has_ended:
+                asked.answered.add(str(each))
     others.sort(key=lambda offer: sum(lost.span for lost in offer.lost))
     return [*proofs, *others]
 
@@ -92,6 +94,9 @@ def parts_of(
     rest = [
         unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
     ]
+    if any(rest):
+        # Asked last: what expires meanwhile has no proof any more, and can't be read again.
+        snapshot = services.broker.snapshot(plan.topic)
     starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
     parts = provable_parts(gaps, rest, starts) or ()
     is_cut = any(each.lost for each in parts)

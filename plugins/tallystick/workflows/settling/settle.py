@@ -21,7 +21,6 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.pending_losses import PendingLosses, pending_losses
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.errors import (
@@ -61,7 +60,7 @@ from tallystick.workflows.stored.staged_attempts import (
     quarantined_at,
 )
 from tallystick.workflows.stored.staged_batches import staged_batches
-from tallystick.workflows.stored.staging import StagedFiles, kept_by_others, staged_files
+from tallystick.workflows.stored.staging import kept_by_others, staged_files
 
 log = logging.getLogger(__name__)
 
@@ -72,10 +71,10 @@ class Settled:
 
     committed: Sequence[BatchPlan] = ()
     """The run publishes them."""
-    unread: Collection[str] = ()
-    """The directories that could not be read."""
-    good: Collection[str] = ()
-    """Those that can be committed, as soon as nothing stands in their way."""
+    given_up: Collection[str] = ()
+    """The directories that are in quarantine now."""
+    stuck: Collection[str] = ()
+    """Those that no run can settle: they can't be read, or their batch is none of this ledger."""
 
 
 def settle_if_heard(services: Services, owner: Owner) -> Settled:
@@ -161,6 +160,9 @@ class _Settling:
     """Batches whose files wait: for another run, for an answer, or for what others may hold."""
     _good: set[str] = field(default_factory=set)
     """The directories of which something can be committed, and is not yet."""
+    _given_up: set[str] = field(default_factory=set)
+    _unknown: set[str] = field(default_factory=set)
+    """Those of batches that this ledger has never heard of."""
 
     def __post_init__(self) -> None:
         self._asked = AskedAttempts(self.services, ends_orphans=True)
@@ -206,37 +208,25 @@ class _Settling:
         services, there = self.services, list(staged_files(self.services, self._asked))
         accounts = services.ledger.accounts(services.feed_name)
         now = pending_losses(accounts, self.pending.seen, services.isolation)
-        standing = {
-            planned.offsets
-            for each in accounts.unfinished
-            if each.is_held or self._waits(each.plan.batch_id)
-            for planned in each.plan.ranges
-        }
         for each in there:
-            if each.status is None or not self._may_be_given_up(each, each.status, standing):
+            path, batch_id = str(each.staging), each.staging.batch_id
+            if each.status is None:
+                self._unknown.add(path)
                 continue
-            batch_id, place = each.staging.batch_id, quarantined_at(services, each.staging)
+            if path not in self._asked.answered or each.status.is_held or self._waits(batch_id):
+                continue
+            place = quarantined_at(services, each.staging)
             files = each.files_at(place)
             # What only the second look calls lost, nobody was asked for.
             if all(look.are_held_up_by(batch_id, files) for look in (self.pending, now)):
                 with self._asking(each.status.plan), self._asked.noting(each.staging):
-                    give_up(services, str(each.staging), place, self.owner)
+                    if give_up(services, path, place, self.owner):
+                        self._given_up.add(path)
 
     def done(self) -> Settled:
         """What has come of it so far."""
-        return Settled(self.committed, self._asked.notes.keys() - self._good, self._good)
-
-    def _may_be_given_up(
-        self, each: StagedFiles, status: BatchStatus, standing: Collection[OffsetRange]
-    ) -> bool:
-        """False where nobody has asked it as it lies there, and where it may be landed, or claimed
-        again, once a batch that is held, or waits, is settled.
-        """
-        if str(each.staging) not in self._asked.final:
-            return False
-        if status.is_held or self._waits(each.staging.batch_id):
-            return False
-        return not any(one.intersection(other) for one in each.offsets or () for other in standing)
+        stuck = {*self._asked.notes, *self._unknown} - self._good
+        return Settled(self.committed, self._given_up, stuck)
 
     def _waits(self, batch_id: BatchId) -> bool:
         return batch_id in self._left or self._asked.is_about(batch_id)
@@ -263,7 +253,7 @@ class _Settling:
             attempt = take_over(services, plan, offer.staging.attempt_id, self.owner)
             if attempt is None:
                 return False
-            self._asked.final.add(str(StagingPath.of(plan, attempt.attempt_id)))
+            self._asked.answered.add(str(StagingPath.of(plan, attempt.attempt_id)))
             if offer.manifest:
                 commit_proven(services, attempt, offer.manifest)
             else:
@@ -321,6 +311,8 @@ class _Settling:
             with self._asking(free.plan), self._asked.noting(free.staging):
                 if is_provable(services, free, snapshot):
                     yield free
+                else:
+                    self._asked.answered.add(str(free.staging))
 
     @contextmanager
     def _asking(self, plan: BatchPlan) -> Iterator[None]:

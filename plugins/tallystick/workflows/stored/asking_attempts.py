@@ -27,6 +27,7 @@ from tallystick.workflows.stored.staged_attempts import (
     batch_quarantined_at,
     epochs_of,
     is_unfinished,
+    is_whole,
     quarantined_at,
 )
 
@@ -43,8 +44,8 @@ class AskedAttempts:
     notes: dict[str, HeldFiles] = field(default_factory=dict)
     """By path."""
     _roots: tuple[str, ...] = ()
-    final: set[str] = field(default_factory=set)
-    """The directories that lay as they will stay when they were asked: nobody writes there."""
+    answered: set[str] = field(default_factory=set)
+    """The directories that lay there as they will stay, and have said what they hold."""
     _ended: dict[AttemptId, bool] = field(default_factory=dict)
     """The attempts whose applications were to be ended, and whether anybody has answered."""
 
@@ -88,29 +89,30 @@ class AskedAttempts:
         """True when an attempt of the batch could not be asked."""
         return any(each.batch_id == batch_id for each in self.notes.values())
 
-    def require_ended(self, staging: StagingPath) -> None:
-        """Raise AttemptUnfinished while the attempt's application may still be writing: what it
+    def has_ended(self, staging: StagingPath) -> bool:
+        """True where nobody writes any more what lies there; False also where nothing does yet.
+
+        Raises AttemptUnfinished while the attempt's application may still be writing: what it
         holds is known at its end. One whose lease runs keeps its claims, and one that this ledger
-        never saw may be another ledger's: neither is ended.
+        never saw may be another ledger's: neither is ended, and of the latter nobody knows its end.
 
         An orphan is left as long as it may live, for it may have read what nobody can read again.
         Who settles ends it then. Where the log has all of it, nobody waits: a batch whose
         applications only die would never be searched.
         """
         services = self.services
-        if is_unfinished(services, staging):
-            unheard = services.ledger.unheard_seconds(staging.attempt_id)
-            if unheard is None or unheard < 0:
-                return
-            longest = services.spark.longest_orphan.total_seconds()
-            is_in_log = self._is_in_log(staging)
-            if not is_in_log and unheard < longest:
-                raise unfinished(services, staging)
-            if not self._is_ended(staging):
-                if is_in_log:
-                    return
-                raise unfinished(services, staging)
-        self.final.add(str(staging))
+        if not is_unfinished(services, staging):
+            return is_whole(services, staging)
+        unheard = services.ledger.unheard_seconds(staging.attempt_id)
+        if unheard is not None and unheard < 0:
+            return False
+        longest = services.spark.longest_orphan.total_seconds()
+        is_in_log = self._is_in_log(staging)
+        may_be_ended = unheard is not None and (is_in_log or unheard >= longest)
+        has_ended = may_be_ended and self._is_ended(staging)
+        if not (has_ended or is_in_log):
+            raise unfinished(services, staging)
+        return has_ended
 
     def _is_in_log(self, staging: StagingPath) -> bool:
         """True when the log has all that the batch has at risk, as the attempt was to read it."""

@@ -71,7 +71,8 @@ def staged(services: Services) -> Staged:
             elif each.status is None:
                 reason = _NEVER_SEEN
             files = each.files_at(quarantined_at(services, each.staging))
-            held.append(HeldFiles(path, batch_id, reason, files, can_be_asked=is_whole))
+            is_asked = is_whole and each.status is not None
+            held.append(HeldFiles(path, batch_id, reason, files, can_be_asked=is_asked))
     quarantined = _in_quarantine(services, asked.roots)
     return Staged((*held, *asked.notes.values()), (*named, *quarantined), tokens)
 
