@@ -95,7 +95,7 @@ def test_a_run_lands_what_librdkafka_reads_and_says_so_in_plain_words(place: Air
         **dict.fromkeys(("announce", "check", "announce_complete"), "skipped"),
     }
     assert "landed-0 [0, 1104)" in dry.log("plan")
-    assert "Nothing was changed" in dry.log("plan")
+    assert "A dry run: nothing was changed" in dry.log("plan")
     assert place.batches("landed") == []
     assert place.rows("landed") == []
 
