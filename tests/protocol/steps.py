@@ -444,17 +444,14 @@ def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
 def _spark_steps(state: State) -> Iterator[Step]:
     for attempt, content in enumerate(state.staging, start=1):
         if content is Staging.OPEN:
-            # What was read before the log start passed it may be written after.
-            is_late = not state.is_readable(attempt)
             landing = state.landing(attempt)
             if state.log is Log.CUT_BELOW:
                 landing |= Landing.OTHER_RECORDS
-            after = state._replace(
-                staging=state.staged(attempt, Staging.DATA),
-                landings=state.landed(attempt, landing),
-            )
-            outcome = f"data of attempt {attempt} written"
-            yield Step("spark", "run", outcome, after, is_fault=is_late)
+            staging, landings = state.staged(attempt, Staging.DATA), state.landed(attempt, landing)
+            after = state._replace(staging=staging, landings=landings)
+            # What was read before the log start passed it may be written after.
+            is_late = not state.is_readable(attempt)
+            yield Step("spark", "run", f"attempt {attempt} written", after, is_fault=is_late)
 
 
 def _log_steps(state: State) -> Iterator[Step]:
