@@ -24,7 +24,6 @@ from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.planning.pending_losses import PendingLosses, pending_losses
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.errors import (
-    BatchUnknown,
     CommitOutcomeUnknown,
     FileMissing,
     IngestionError,
@@ -57,6 +56,7 @@ from tallystick.workflows.stored.other_feeds import require_root_outside
 from tallystick.workflows.stored.published_batches import feed_roots, require_ledger_not_behind
 from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
+    known_batch,
     quarantined_at,
 )
 from tallystick.workflows.stored.staged_batches import staged_batches
@@ -118,13 +118,13 @@ def give_up(services: Services, path: str, place: str, owner: Owner) -> bool:
     """
     within = path.partition(f"/{STAGING_NAME}/")[2].partition("/")
     batch_id, attempt_id = BatchId(within[0]), AttemptId(within[2])
-    status = _status(services, batch_id)
+    status = known_batch(services, batch_id)
     begun: Attempt | None = None
     if status and status.state.is_unfinished:
         begun = services.ledger.begin_attempt(
             batch_id, attempt_id=AttemptId(services.new_id()), owner=owner, lease=services.lease
         )
-        status = _status(services, batch_id)
+        status = known_batch(services, batch_id)
     may_be_shown = status and attempt_id in ("", status.committed_by)
     if status and may_be_shown and status.state is BatchState.COMMITTED:
         return False
@@ -137,14 +137,6 @@ def give_up(services: Services, path: str, place: str, owner: Owner) -> bool:
     if is_moved:
         log.warning("What %s holds is given up: it is kept in %s.", path, place)
     return is_moved
-
-
-def _status(services: Services, batch_id: BatchId) -> BatchStatus | None:
-    """The batch as it stands; None for one that this ledger has never heard of."""
-    try:
-        return services.ledger.batch(batch_id)
-    except BatchUnknown:
-        return None
 
 
 @dataclass(slots=True)

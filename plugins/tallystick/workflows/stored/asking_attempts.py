@@ -15,7 +15,6 @@ from tallystick.domain.batches.paths import STAGING_NAME, StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.errors import (
     AttemptUnfinished,
-    BatchUnknown,
     IngestionError,
     SourceError,
     StorageError,
@@ -28,6 +27,7 @@ from tallystick.workflows.stored.staged_attempts import (
     epochs_of,
     is_unfinished,
     is_whole,
+    known_batch,
     quarantined_at,
 )
 
@@ -147,10 +147,10 @@ class AskedAttempts:
 
         None where there is nothing of that, and for another feed's batch.
         """
-        try:
-            plan = self.services.ledger.batch(batch_id).plan
-        except BatchUnknown:
+        batch = known_batch(self.services, batch_id)
+        if batch is None:
             return KeptFiles(place, None, None)
+        plan = batch.plan
         if plan.feed != self.services.feed_name:
             return None
         at_risk = self.services.ledger.offsets_at_risk([batch_id]).get(batch_id, ())

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.batches.directory_proof import proof_of
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.manifest import Manifest
@@ -19,7 +20,7 @@ from tallystick.domain.batches.paths import (
 )
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import ID_PATTERN, AttemptId, BatchId
-from tallystick.errors import FileMissing, StorageError
+from tallystick.errors import BatchUnknown, FileMissing, StorageError
 from tallystick.ports.file_store import StoredEntry
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_manifests import directory_look
@@ -27,6 +28,14 @@ from tallystick.workflows.stored.published_manifests import directory_look
 # Where Spark's committer keeps what is not shown yet: gone when the application has ended well.
 _UNFINISHED = "_temporary"
 _BATCH = "batch="
+
+
+def known_batch(services: Services, batch_id: BatchId) -> BatchStatus | None:
+    """The batch as it stands; None for one that this ledger has never heard of."""
+    try:
+        return services.ledger.batch(batch_id)
+    except BatchUnknown:
+        return None
 
 
 def batches_in_staging(services: Services, root: str) -> list[BatchId]:

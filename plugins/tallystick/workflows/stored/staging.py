@@ -16,13 +16,14 @@ from tallystick.domain.batches.batch import BatchPlan, BatchStatus
 from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.errors import AttemptNotAsked, BatchUnknown
+from tallystick.errors import AttemptNotAsked
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.asking_attempts import AskedAttempts, unfinished
 from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
     holds_rows,
     is_unfinished,
+    known_batch,
     landing_plan,
     quarantined_at,
     unproven_in,
@@ -106,14 +107,9 @@ def staged_files(services: Services, asked: AskedAttempts) -> Iterator[StagedFil
 def _of_batch(
     services: Services, root: str, batch_id: BatchId, asked: AskedAttempts
 ) -> Iterator[StagedFiles]:
-    status: BatchStatus | None = None
-    try:
-        status = services.ledger.batch(batch_id)
-    except BatchUnknown:
-        pass
-    else:
-        if status.plan.feed != services.feed_name:
-            return
+    status = known_batch(services, batch_id)
+    if status and status.plan.feed != services.feed_name:
+        return
     for staging in asked.attempts_of(root, batch_id):
         if status is None or staging.attempt_id != status.committed_by:
             found: StagedFiles | None = None
@@ -137,8 +133,6 @@ def _of_attempt(
 def _in_quarantine(services: Services, roots: Iterable[str]) -> Iterator[KeptFiles]:
     for root in roots:
         for place, batch_id, landing in unproven_in(services, root):
-            try:
-                topic_id = services.ledger.batch(batch_id).plan.topic_id if batch_id else None
-            except BatchUnknown:
-                topic_id = None
+            batch = known_batch(services, batch_id) if batch_id else None
+            topic_id = batch.plan.topic_id if batch else None
             yield KeptFiles(place, topic_id, landing.ranges if landing else None)
