@@ -105,7 +105,7 @@ def test_an_unknown_address_is_refused_as_all_others() -> None:
 def test_a_reader_waits_for_less_than_two_seconds_where_nothing_is_said() -> None:
     from tallystick.web.app import tallystick_app
 
-    state = tallystick_app(lambda: Ledger("host=nowhere")).state
+    state = tallystick_app(lambda: Ledger("host=nowhere"), lambda: None).state
     assert 0 < state.ledger.reader_seconds < 2
     assert 0 < state.airflow.reader_seconds < 2
 

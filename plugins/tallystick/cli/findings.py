@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
@@ -18,14 +18,14 @@ from tallystick.cli.answers import (
     deliver,
     to_second,
 )
-from tallystick.cli.options import FeedArgument, JsonOption, instant_of
+from tallystick.cli.options import FeedArgument, JsonOption, given_instant
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
 from tallystick.domain.report.troubles import spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import LATEST_END, Waiver, is_same_person
+from tallystick.domain.rules.waivers import Waiver, is_same_person, still_to_come
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
 from tallystick.ledger.ledger import Ledger
@@ -143,12 +143,10 @@ def _waived(stage: Stage, waiver: Waiver) -> Answer:
 
 
 def _still_to_come(option: str, value: str) -> datetime:
-    instant = instant_of(option, value)
-    if instant is None or instant <= datetime.now(instant.tzinfo):
-        raise ConfigurationError(option, value, "an instant that is still to come")
-    if instant >= LATEST_END:
-        raise ConfigurationError(option, value, f"an instant before {LATEST_END:%Y-%m-%d}")
-    return instant
+    try:
+        return still_to_come(given_instant(option, value), datetime.now(UTC))
+    except ValueError as error:
+        raise ConfigurationError(option, value, str(error)) from None
 
 
 def _finding(ledger: Ledger, number: int) -> StoredFinding:

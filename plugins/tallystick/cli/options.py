@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from tallystick.domain.window import Window
-from tallystick.errors import ConfigurationError, WindowIncomplete
+from tallystick.errors import ConfigurationError
 from tallystick.settings import notation
 
 FeedArgument: TypeAlias = Annotated[str, typer.Argument(help="The feed's name.")]
@@ -55,24 +55,17 @@ def window_of(start: str | None, end: str | None) -> Window | None:
     Raises WindowIncomplete for half a window, ConfigurationError for a text that is no instant or a
     window that is empty.
     """
-    if start is None and end is None:
-        return None
-    if start is None or end is None:
-        missing = "--window-start" if start is None else "--window-end"
-        raise WindowIncomplete(missing, None, "an instant, when the other end is given")
-    from_instant = _instant("--window-start", start)
-    until_instant = _instant("--window-end", end)
-    if from_instant >= until_instant:
-        raise ConfigurationError("--window-end", end, f"an instant after {start}")
-    return Window(from_instant, until_instant)
+    names = ("--window-start", "--window-end")
+    return Window.between(names, instant_of(names[0], start), instant_of(names[1], end))
 
 
 def instant_of(option: str, text: str | None) -> datetime | None:
     """The instant; None for none. Raises ConfigurationError for a text that is no instant."""
-    return None if text is None else _instant(option, text)
+    return None if text is None else given_instant(option, text)
 
 
-def _instant(option: str, text: str) -> datetime:
+def given_instant(option: str, text: str) -> datetime:
+    """The instant; raises ConfigurationError for a text that is none."""
     try:
         return notation.instant(text)
     except ValueError as error:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
-from tallystick.errors import ConfigurationError, RunParameterUnknown, WindowIncomplete
+from tallystick.errors import ConfigurationError, RunParameterUnknown
 
 log = logging.getLogger(__name__)
 
@@ -67,28 +67,19 @@ def window_of(feed: str, context: Context) -> Window | None:
 
     Raises WindowIncomplete for half a window, ConfigurationError for an empty one.
     """
-    params = context["params"]
-    start, end = _param(feed, params, "window_start"), _param(feed, params, "window_end")
-    if (start is None) != (end is None):
-        missing = "window_start" if start is None else "window_end"
-        raise WindowIncomplete(
-            missing, None, "an instant, because the other one is given", where=f"feed {feed}"
-        )
-    if start is None or end is None:
-        # A run by hand without a logical date has no interval: then these keys are missing.
-        begun, over = context.get("data_interval_start"), context.get("data_interval_end")
-        if begun is None or over is None:
-            return None
-        start = instant_of(feed, "data_interval_start", begun)
-        end = instant_of(feed, "data_interval_end", over)
-    if start >= end:
-        raise ConfigurationError(
-            "window_end",
-            end.isoformat(),
-            f"an instant after {start.isoformat()}",
-            where=f"feed {feed}",
-        )
-    return Window(start, end)
+    given = _window(feed, context["params"], ("window_start", "window_end"))
+    # A run by hand without a logical date has no interval: then these keys are missing.
+    return given or _window(feed, context, ("data_interval_start", "data_interval_end"))
+
+
+def _window(feed: str, given: Mapping[str, Any], names: tuple[str, str]) -> Window | None:
+    start, end = (given.get(each) for each in names)
+    return Window.between(
+        names,
+        instant_of(feed, names[0], start) if start else None,
+        instant_of(feed, names[1], end) if end else None,
+        where=f"feed {feed}",
+    )
 
 
 def failed_tasks(context: Context) -> list[str]:
@@ -131,10 +122,6 @@ def instant_of(feed: str, name: str, value: datetime | str) -> datetime:
     if found is None or found.tzinfo is None:
         raise ConfigurationError(name, str(value), _INSTANT, where=f"feed {feed}")
     return datetime.fromisoformat(found.astimezone(UTC).isoformat())
-
-
-def _param(feed: str, params: Mapping[str, Any], name: str) -> datetime | None:
-    return instant_of(feed, name, params[name]) if params.get(name) else None
 
 
 def show_dry_run(

@@ -139,8 +139,8 @@ def node_file(connection: Connection, key: str) -> str | None:
 
 
 def kerberos_login(connection: Connection) -> tuple[str | None, str | None]:
-    """The extras `principal` and `keytab`: both, or none. What isn't a path is not shown."""
-    principal, keytab = optional_text(connection, "principal"), absolute_path(connection, "keytab")
+    """The extras `principal` and `keytab`, as they are: both, or none."""
+    principal, keytab = optional_text(connection, "principal"), optional_text(connection, "keytab")
     for key, value, other in (("principal", principal, keytab), ("keytab", keytab, principal)):
         if other and not value:
             raise connection.wrong(f"extra {key}", None, "principal and keytab, or neither")

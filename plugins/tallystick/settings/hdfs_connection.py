@@ -75,7 +75,7 @@ class WebHdfsConnection:
         _require(connection, _FOR_TLS, scheme == "https", "extra use_ssl")
         kerberos = flag(connection, "kerberos")
         _require(connection, _FOR_KERBEROS, kerberos, "extra kerberos")
-        principal, keytab = kerberos_login(connection)
+        principal, _ = kerberos_login(connection)
         token = optional_text(connection, "token")
         _require_one_login(connection, kerberos=kerberos, has_token=token is not None)
         return cls(
@@ -87,7 +87,7 @@ class WebHdfsConnection:
             cert=_certificate(connection),
             kerberos=kerberos,
             principal=principal,
-            keytab=keytab,
+            keytab=absolute_path(connection, "keytab"),
             token=SecretStr(token) if token else None,
         )
 

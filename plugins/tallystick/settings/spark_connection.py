@@ -18,6 +18,7 @@ from pydantic import SecretBytes
 from tallystick.settings.connections import HIDDEN, Connection
 from tallystick.settings.extras import (
     absolute_path,
+    kerberos_login,
     list_of,
     node_file,
     optional_text,
@@ -129,10 +130,7 @@ def _kerberos_login(
     connection: Connection,
 ) -> tuple[str | None, str | None, SecretBytes | None]:
     """Principal, path of the keytab, its content: the first and one of the others, or none."""
-    principal, given = optional_text(connection, "principal"), optional_text(connection, "keytab")
-    for key, value, other in (("principal", principal, given), ("keytab", given, principal)):
-        if other and not value:
-            raise connection.wrong(f"extra {key}", None, "principal and keytab, or neither")
+    principal, given = kerberos_login(connection)
     if given is None or given.startswith("/"):
         return principal, given, None
     try:

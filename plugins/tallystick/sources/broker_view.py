@@ -17,14 +17,13 @@ from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd,
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import LogUnreadable
-from tallystick.sources.batch_heads import HeadSearch
+from tallystick.sources.batch_heads import HeadSearch, RecordSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
-from tallystick.sources.record_evidence import RecordSearch
 from tallystick.sources.slice_weights import Weight, weights_of
 from tallystick.sources.time_search import TimeSearch
 from tallystick.sources.topic_bounds import TopicBounds

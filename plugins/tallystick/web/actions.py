@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.waivers import LATEST_END, WaiverWish
+from tallystick.domain.rules.waivers import WaiverWish, still_to_come
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.web import reading
@@ -110,14 +110,6 @@ def _aware(instant: datetime, info: ValidationInfo) -> datetime:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def _still_to_come(instant: datetime) -> datetime:
-    if instant <= datetime.now(UTC):
-        raise ValueError("an instant that is still to come")
-    if instant >= LATEST_END:
-        raise ValueError(f"an instant before {LATEST_END:%Y-%m-%d}")
-    return instant
-
-
 def _with_words(text: str) -> str:
     if not text.strip():
         raise ValueError("a text that is not blank")
@@ -144,7 +136,11 @@ _Reason = Annotated[
     Field(max_length=1_000, pattern=r"^[^\x00]*$"),
     AfterValidator(_with_words),
 ]
-_End = Annotated[datetime, AfterValidator(_aware), AfterValidator(_still_to_come)]
+_End = Annotated[
+    datetime,
+    AfterValidator(_aware),
+    AfterValidator(lambda end: still_to_come(end, datetime.now(UTC))),
+]
 _Number = Annotated[int, Field(ge=1, lt=2**63)]
 
 

@@ -46,13 +46,9 @@ _HEADERS: Final = {
 _NEXT: Final = "Try again in a moment. Landing goes on without this page, or waits by itself."
 
 
-def _no_token() -> str | None:
-    return None
-
-
 def tallystick_app(
     opened: Callable[[], Ledger],
-    metrics_token: TokenOf = _no_token,
+    metrics_token: TokenOf,
     airflow: Callable[[], Any] = airflow_app,
     reader_seconds: float = READER_SECONDS,
 ) -> FastAPI:

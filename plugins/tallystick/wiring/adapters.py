@@ -30,8 +30,7 @@ from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection, session_url
 from tallystick.spark.connect_server import ConnectServer
-from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
-from tallystick.spark.installed_spark import require_spark
+from tallystick.spark.installed_spark import require_hadoop_conf, require_kubernetes, require_spark
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services

@@ -17,6 +17,7 @@ ACCEPTED = "an instant such as 2026-11-01T06:00:00Z, or a date such as 2026-11-0
 NEXT_WINDOW = "next: Give both ends of the window, or none."
 NEXT_SETTING = "next: Correct the setting and run again."
 EARLY, LATE = "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"
+EARLY_UTC, LATE_UTC = "2026-11-01T06:00:00+00:00", "2026-11-01T07:00:00+00:00"
 
 WINDOWS = [
     (["--window-start", EARLY],
@@ -31,9 +32,10 @@ WINDOWS = [
      [f"error: --window-end is '2026-11-01T07:00:00'; accepted: {ACCEPTED};"
       " it has no offset from UTC (write Z or +01:00).", NEXT_SETTING]),
     (["--window-start", LATE, "--window-end", EARLY],
-     [f"error: --window-end is '{EARLY}'; accepted: an instant after {LATE}.", NEXT_SETTING]),
+     [f"error: --window-end is '{EARLY_UTC}'; accepted: an instant after {LATE_UTC}.",
+      NEXT_SETTING]),
     (["--window-start", EARLY, "--window-end", "2026-11-01T07:00:00+01:00"],
-     [f"error: --window-end is '2026-11-01T07:00:00+01:00'; accepted: an instant after {EARLY}.",
+     [f"error: --window-end is '{EARLY_UTC}'; accepted: an instant after {EARLY_UTC}.",
       NEXT_SETTING]),
 ]  # fmt: skip
 

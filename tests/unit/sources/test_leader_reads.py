@@ -14,11 +14,11 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable, LogUnreadable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
+from tallystick.sources.batch_heads import RecordSearch
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import AbortedTransaction
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads, Place
-from tallystick.sources.record_evidence import RecordSearch
 from tests.support.kafka_batches import a_batch
 from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
 

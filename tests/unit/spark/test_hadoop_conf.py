@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tallystick.errors import ConfigurationError
-from tallystick.spark.hadoop_conf import require_hadoop_conf, require_kubernetes
+from tallystick.spark.installed_spark import require_hadoop_conf, require_kubernetes
 from tallystick.spark.place import SparkPlace
 
 

@@ -41,6 +41,15 @@ _CHANGING: Final = frozenset(
 )
 
 
+def still_to_come(end: datetime, now: datetime) -> datetime:
+    """The end; ValueError, with what is accepted, for one that is past or too late to be kept."""
+    if end <= now:
+        raise ValueError("an instant that is still to come")
+    if end >= LATEST_END:
+        raise ValueError(f"an instant before {LATEST_END:%Y-%m-%d}")
+    return end
+
+
 @dataclass(frozen=True, slots=True)
 class Waiver:
     """What two people have accepted."""
