@@ -36,11 +36,7 @@ def test_adjacent_ranges_of_a_generation_are_one() -> None:
     from tallystick.orchestration.ingest import landed_extra
 
     extra = landed_extra(
-        [
-            a_batch(1, (0, 5, 10), (1, 0, 3)),
-            a_batch(2, (0, 0, 5)),
-            a_batch(3, (0, 0, 4), ordinal=2),
-        ]
+        [a_batch(1, (0, 5, 10), (1, 0, 3)), a_batch(2, (0, 0, 5)), a_batch(3, (0, 0, 4), ordinal=2)]
     )
     assert extra == {
         "batches": 3,

@@ -18,10 +18,7 @@ from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_o
 from tests.support.looks import record_look
 from tests.support.report_documents import a_document, a_finding
 
-pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 RUN = "manual__page"
 DARK, LIGHT = "rgb(20, 24, 31)", "rgb(246, 247, 249)"
 PAGES = (

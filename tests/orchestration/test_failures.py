@@ -10,10 +10,7 @@ import pytest
 from tallystick import errors
 from tallystick.errors import IngestionError
 
-LEFT_TO_OTHERS = [
-    errors.AttemptFenced("b1", 3, 4),
-    errors.BatchBusy("b1", "dag/run", 41.0),
-]
+LEFT_TO_OTHERS = [errors.AttemptFenced("b1", 3, 4), errors.BatchBusy("b1", "dag/run", 41.0)]
 TRIED_AGAIN = [
     errors.BrokerUnavailable("broker:9092", "timed out"),
     errors.StorageUnavailable("/data", "safe mode"),

@@ -15,10 +15,7 @@ from tests.orchestration.stage import Stage, run
 from tests.orchestration.test_connections import CONNECTIONS
 from tests.support.repository import ROOT, said_by_new_python, tracked_modules
 
-pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
 
 @pytest.fixture

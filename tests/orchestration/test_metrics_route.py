@@ -18,10 +18,7 @@ from tests.support.looks import record_look
 from tests.support.repository import DOCS
 from tests.support.waivers import accept
 
-pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 TOKEN = "a token of 24 letters .."
 OPEN = {"Accept": "application/openmetrics-text; version=1.0.0", "Authorization": f"Bearer {TOKEN}"}
 

@@ -142,9 +142,7 @@ def test_people_hear_once_of_what_is_new_and_once_that_it_is_over(
         == "success"
     )
     assert run(dags["reconcile_orders"]).telling["notify"] == "success"
-    assert mailbox.subjects[1:] == [
-        "Tallystick orders: PROVEN_OK (was PROVEN_LOSS), 1 over",
-    ]
+    assert mailbox.subjects[1:] == ["Tallystick orders: PROVEN_OK (was PROVEN_LOSS), 1 over"]
 
 
 def test_a_mail_server_that_refuses_makes_no_run_red_and_loses_no_news(

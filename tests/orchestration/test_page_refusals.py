@@ -20,10 +20,7 @@ from tallystick.web.desk import READER_SECONDS
 from tests.orchestration.page_place import PagePlace
 from tests.support.busy import READER_SETTING
 
-pytestmark = [
-    pytest.mark.usefixtures("known_dags"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("known_dags"), pytest.mark.filterwarnings("default")]
 
 
 def refusing(error: IngestionError) -> PagePlace:

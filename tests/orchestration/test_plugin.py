@@ -11,10 +11,7 @@ from tests.orchestration.page_place import MOUNT
 from tests.support.ledger_story import LedgerStory
 from tests.support.repository import said_by_new_python
 
-pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 TOLD = {"announce_complete"}
 LINKED = {
     "ingest_orders": {"finish", "plan", "batch.land", "batch.commit_and_publish", "announce",

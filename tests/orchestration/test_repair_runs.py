@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from tallystick.errors import (
-    ApplicationFailed,
-    StorageUnavailable,
-)
+from tallystick.errors import ApplicationFailed, StorageUnavailable
 from tallystick.workflows.services import Services
 from tests.orchestration.stage import LANDED, LEFT_OUT, Stage, mapped, run
 

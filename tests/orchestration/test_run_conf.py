@@ -86,11 +86,7 @@ def test_an_airflow_that_ignores_a_runs_configuration_does_not_run_it_for_real(d
             {"dry_run": False, "finding": "1"},
             dict.fromkeys(("begin", "settle"), "failed") | BATCH_NOT_REACHED,
         ),
-        (
-            "reconcile_orders",
-            {"level": 1},
-            {"reconcile": "failed", "judge": "upstream_failed"},
-        ),
+        ("reconcile_orders", {"level": 1}, {"reconcile": "failed", "judge": "upstream_failed"}),
     ],
 )
 def test_a_run_with_an_unknown_key_does_nothing_at_all(

@@ -11,10 +11,7 @@ import pytest
 from tests.orchestration.stage import Stage, run
 from tests.support.repository import DOCS
 
-pytestmark = [
-    pytest.mark.usefixtures("airflow_database"),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 
 
 class Backend:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tests.support.detector_faults import LONGEST_MS, SHORT_LIVED, sent_at, start_of
-from tests.support.detector_scene import (
-    Scene,
-)
+from tests.support.detector_scene import Scene
 from tests.support.kafka_producers import (
     TransactionalProducer,
     empty_transaction,
@@ -15,13 +13,7 @@ from tests.support.kafka_producers import (
     produce,
 )
 from tests.support.kafka_reading import seen_records
-from tests.support.kafka_topics import (
-    ANY_TIME,
-    COMPACTED,
-    purge,
-    set_config,
-    wait_until,
-)
+from tests.support.kafka_topics import ANY_TIME, COMPACTED, purge, set_config, wait_until
 from tests.support.whole_way import Way
 
 

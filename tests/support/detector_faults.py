@@ -18,13 +18,7 @@ from tallystick.errors import VerificationFailed
 from tallystick.sources.broker_view import KafkaBrokerView
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.payload_check import look_at_payloads
-from tests.support.detector_scene import (
-    DUP,
-    LOSS,
-    SUSPECTED,
-    UNKNOWN,
-    Scene,
-)
+from tests.support.detector_scene import DUP, LOSS, SUSPECTED, UNKNOWN, Scene
 from tests.support.kafka_producers import (
     NANOSECONDS,
     Message,

@@ -38,10 +38,7 @@ def metadata(
         for each, (node, epoch) in leaders.items()
     ]
     topic = SimpleNamespace(
-        error_code=code,
-        partitions=partitions,
-        topic_id=topic_id,
-        authorized_operations=operations,
+        error_code=code, partitions=partitions, topic_id=topic_id, authorized_operations=operations
     )
     return SimpleNamespace(topics=[topic], cluster_id="cluster")
 

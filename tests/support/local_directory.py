@@ -17,12 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from tallystick.domain.batches.paths import PROBE_PREFIX
-from tallystick.errors import (
-    FileMissing,
-    StorageRefused,
-    StorageUnavailable,
-    TargetOccupied,
-)
+from tallystick.errors import FileMissing, StorageRefused, StorageUnavailable, TargetOccupied
 from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.paths import checked
 from tallystick.storage.probe import prove_writable

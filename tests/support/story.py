@@ -18,13 +18,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.services import Services
 from tests.support.effects import Countdown, Counted
 from tests.support.local_directory import LocalFileStore
-from tests.support.scripted_broker import (
-    NOW,
-    Kind,
-    ScriptedBroker,
-    ScriptedReader,
-    ScriptedSpark,
-)
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker, ScriptedReader, ScriptedSpark
 
 FEED = FeedName("orders")
 
@@ -72,11 +66,7 @@ class Story:
     broker: ScriptedBroker
 
     def services(
-        self,
-        countdown: Countdown | None = None,
-        *,
-        lease: timedelta = timedelta(0),
-        **plan: Any,
+        self, countdown: Countdown | None = None, *, lease: timedelta = timedelta(0), **plan: Any
     ) -> Services:
         """The services of one process. With no lease, anybody may adopt its batches at once."""
         countdown = countdown or Countdown()

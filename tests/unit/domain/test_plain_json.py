@@ -21,10 +21,7 @@ class Measured:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        Measured(),
-        Measured((2**70, ""), (0.5, 1.0), OffsetRuns.of([(0, 3), (9, 2**63 - 1)])),
-    ],
+    [Measured(), Measured((2**70, ""), (0.5, 1.0), OffsetRuns.of([(0, 3), (9, 2**63 - 1)]))],
 )
 def test_a_value_is_read_again_as_it_was_written(value: Measured) -> None:
     assert from_plain(Measured, to_plain(value)) == value

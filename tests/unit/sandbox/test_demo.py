@@ -29,10 +29,7 @@ class ScriptedAirflow(AirflowRest):
     """Airflow with the given life of every run of reconcile_clicks; reconcile_orders ends well."""
 
     def __init__(self, clicks: States) -> None:
-        self._lives = {
-            "reconcile_orders": {"ours": ["success"]},
-            "reconcile_clicks": clicks,
-        }
+        self._lives = {"reconcile_orders": {"ours": ["success"]}, "reconcile_clicks": clicks}
         self._looks = 0
 
     def wait_for_dag(self, dag_id: str, seconds: float = 0) -> None:

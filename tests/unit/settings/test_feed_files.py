@@ -13,12 +13,7 @@ import pytest
 
 from tallystick.errors import ConfigurationError, FeedFileInvalid
 from tallystick.settings.feed import Feed
-from tallystick.settings.feeds import (
-    DEFAULT_FOLDER,
-    feeds_folder,
-    load_feed,
-    read_feeds,
-)
+from tallystick.settings.feeds import DEFAULT_FOLDER, feeds_folder, load_feed, read_feeds
 
 MINIMAL = """\
 feed: orders

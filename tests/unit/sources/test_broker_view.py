@@ -28,12 +28,7 @@ LOG = b"".join(
 
 @pytest.mark.parametrize(
     ("log_start_offset", "explained"),
-    [
-        (0, [(3, 4), (6, 7)]),
-        (3, [(3, 4), (6, 7)]),
-        (4, [(6, 7)]),
-        (7, []),
-    ],
+    [(0, [(3, 4), (6, 7)]), (3, [(3, 4), (6, 7)]), (4, [(6, 7)]), (7, [])],
 )
 def test_what_expires_between_the_walk_and_its_end_is_not_explained(
     monkeypatch: pytest.MonkeyPatch, log_start_offset: int, explained: list[tuple[int, int]]

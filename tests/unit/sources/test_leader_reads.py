@@ -154,10 +154,7 @@ def test_a_refused_connection_is_final(reads_of: Reads, failure: Exception) -> N
 
 def test_a_missing_right_is_final(reads_of: Reads) -> None:
     client = ScriptedClient(metadata=[LED], fetch=[fetched(part(code=DENIED))])
-    with pytest.raises(
-        SourceRefused,
-        match=r"fetch from orders-0 at .* has no right Read on",
-    ):
+    with pytest.raises(SourceRefused, match=r"fetch from orders-0 at .* has no right Read on"):
         reads_of(client).fetch(TOPIC, 3, COMMITTED, max_bytes=10)
 
 

@@ -13,12 +13,7 @@ from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.sources.hole_walk import FetchAnswer, HoleWalk
 from tallystick.sources.message_sets import StoredRecord
-from tallystick.sources.record_batches import (
-    BatchUnreadable,
-    batches_in,
-    offsets_in,
-    record_in,
-)
+from tallystick.sources.record_batches import BatchUnreadable, batches_in, offsets_in, record_in
 from tests.support.kafka_batches import a_batch
 from tests.support.kafka_old_messages import OldMessage, a_message, a_wrapper
 
@@ -87,11 +82,7 @@ def test_another_library_reads_and_writes_the_same(magic: int, is_wrapped: bool)
         raw[:8] = (2).to_bytes(8, "big")  # the broker gives a wrapper its last message's offset
     theirs = [
         StoredRecord(
-            each.offset,
-            -1 if each.timestamp is None else each.timestamp,
-            each.key,
-            each.value,
-            (),
+            each.offset, -1 if each.timestamp is None else each.timestamp, each.key, each.value, ()
         )
         for entry in entries_of(bytes(raw))
         for each in LegacyRecordBatch(entry, magic)

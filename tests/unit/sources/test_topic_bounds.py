@@ -236,11 +236,7 @@ def test_a_topic_without_id_or_rights_is_read_as_such() -> None:
 # Numbers of AclOperation: 3 Read, 8 Describe, 10 DescribeConfigs.
 @pytest.mark.parametrize(
     ("operations", "missing"),
-    [
-        ({8, 10}, "Read on"),
-        ({3, 8}, "DescribeConfigs on"),
-        ({8}, "Read and DescribeConfigs on"),
-    ],
+    [({8, 10}, "Read on"), ({3, 8}, "DescribeConfigs on"), ({8}, "Read and DescribeConfigs on")],
 )
 def test_a_right_that_only_spark_would_miss_is_told_before_it(
     topics_of: Topics, operations: set[int], missing: str

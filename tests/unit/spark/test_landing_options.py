@@ -14,10 +14,7 @@ from tallystick.settings.spark_conf import refusal_of
 from tallystick.spark.landing import SESSION_SETTINGS, land, source_options, writer_options
 
 TOPIC = 'odd "topic"'
-RANGES = (
-    OffsetRange(TopicPartition(TOPIC, 3), 0, 10),
-    OffsetRange(TopicPartition(TOPIC, 0), 7, 8),
-)
+RANGES = (OffsetRange(TopicPartition(TOPIC, 3), 0, 10), OffsetRange(TopicPartition(TOPIC, 0), 7, 8))
 PACKED = Scan(RANGES, None, 1)
 SPLIT = Scan(RANGES, 1000, None)
 PLAN = LandingPlan(

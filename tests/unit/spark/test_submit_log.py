@@ -82,11 +82,7 @@ def test_the_application_is_the_first_that_is_named(lines: list[str], expected: 
 @pytest.mark.parametrize(
     ("lines", "exit_code", "reason"),
     [
-        (
-            ["tallystick: landing failed: disk full", "08:55:00 WARN Shutdown: x"],
-            1,
-            "disk full",
-        ),
+        (["tallystick: landing failed: disk full", "08:55:00 WARN Shutdown: x"], 1, "disk full"),
         (
             ['Exception in thread "main" x.SparkException: Master must be yarn', "\tat a.B(C:1)"],
             1,

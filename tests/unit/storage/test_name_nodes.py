@@ -24,14 +24,7 @@ from tallystick.errors import (
 )
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
-from tests.support.store_server import (
-    LOST,
-    NEVER,
-    Answer,
-    dead_url,
-    scripted_server,
-    silent_server,
-)
+from tests.support.store_server import LOST, NEVER, Answer, dead_url, scripted_server, silent_server
 from tests.support.tls_pipe import pipe_to, write_certificate
 
 DONE = Answer.json({"boolean": True})
@@ -241,9 +234,7 @@ def test_no_name_node_at_all_is_refused() -> None:
         store_at()
 
 
-def test_kerberos_without_its_library_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kerberos_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)  # as if it weren't installed
     monkeypatch.delitem(sys.modules, "tallystick.storage.negotiation", raising=False)
     with pytest.raises(ConfigurationError) as caught:
@@ -262,10 +253,7 @@ def test_a_file_that_is_not_there_is_named_before_anything_is_asked(key: str) ->
 def test_an_untrusted_certificate_is_a_refusal_that_names_the_file(tmp_path: Path) -> None:
     theirs = write_certificate(tmp_path / "theirs.pem", "localhost")
     other = write_certificate(tmp_path / "other.pem", "localhost")
-    with (
-        scripted_server(DONE) as server,
-        pipe_to(urlsplit(server.url).port or 0, theirs) as pipe,
-    ):
+    with scripted_server(DONE) as server, pipe_to(urlsplit(server.url).port or 0, theirs) as pipe:
         url = f"https://127.0.0.1:{pipe.port}"
         assert store_at(url, verify=str(theirs)).delete("/a")
         for verify, words in ((True, "extra verify names"), (str(other), str(other))):

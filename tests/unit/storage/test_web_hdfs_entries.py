@@ -69,8 +69,7 @@ def test_without_a_number_of_the_file_nobody_can_tell_it_from_another_one(
 
 
 @pytest.mark.parametrize(
-    ("more", "checksum"),
-    [({}, "MD5:00"), ({"ecPolicy": "XOR-2-1-1024k"}, "XOR-2-1-1024k/MD5:00")],
+    ("more", "checksum"), [({}, "MD5:00"), ({"ecPolicy": "XOR-2-1-1024k"}, "XOR-2-1-1024k/MD5:00")]
 )
 def test_a_checksum_names_the_coding_that_it_was_made_by(
     more: dict[str, Any], checksum: str

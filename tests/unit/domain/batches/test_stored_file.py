@@ -7,11 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tallystick.domain.batches.landed import FileSlice
-from tallystick.domain.batches.stored_file import (
-    StoredFile,
-    Unlike,
-    unlike_manifest,
-)
+from tallystick.domain.batches.stored_file import StoredFile, Unlike, unlike_manifest
 from tests.support.builders import a_file, a_manifest
 
 ONE = a_file("one.parquet", FileSlice(0, 0, 4, 5), FileSlice(1, 7, 8, 2), length_bytes=1_000)

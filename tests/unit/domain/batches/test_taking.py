@@ -8,12 +8,7 @@ import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.states import BatchState
-from tallystick.domain.batches.taking import (
-    Beginning,
-    beginning,
-    is_free_for,
-    may_be_adopted,
-)
+from tallystick.domain.batches.taking import Beginning, beginning, is_free_for, may_be_adopted
 from tallystick.domain.identities import FencingToken, Owner
 from tests.support.builders import BATCH, a_status, planned
 

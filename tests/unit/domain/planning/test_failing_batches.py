@@ -52,9 +52,7 @@ HELD = replace(TWICE, lease_seconds_left=9.0)
 REPAIR = replace(TWICE, plan=replace(TWICE.plan, replaces=(CommittedFile(BATCH, "part-0"),)))
 OTHER = replace(
     a_status(
-        planned(0, 5, partition=3),
-        planned(0, 5, partition=4),
-        batch_id=BatchId("00000000000000b2"),
+        planned(0, 5, partition=3), planned(0, 5, partition=4), batch_id=BatchId("00000000000000b2")
     ),
     applications=2,
 )

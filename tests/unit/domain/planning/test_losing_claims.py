@@ -54,12 +54,7 @@ def there(*held: HeldFiles, quarantined: tuple[KeptFiles, ...] = (), token: int 
 
 @pytest.mark.parametrize(
     ("staged", "is_lost"),
-    [
-        (Staged(), True),
-        (there(), True),
-        (there(token=1), False),
-        (Staged(tokens={}), False),
-    ],
+    [(Staged(), True), (there(), True), (there(token=1), False), (Staged(tokens={}), False)],
     ids=["dead ones hold nothing", "nothing listed", "one has begun since", "planned since"],
 )
 def test_no_claim_is_lost_that_an_attempt_may_hold_which_nobody_has_listed(

@@ -132,9 +132,7 @@ def minutes(*numbers: int | None) -> list[datetime | None]:
 
 some_times = st.none() | st.integers(-700, 100) | st.integers(-60 * 24 * 365 * 50, 60 * 24 * 365)
 drawn_logs = st.dictionaries(
-    st.integers(0, 3),
-    st.tuples(st.lists(some_times, max_size=12), st.integers(0, 6)),
-    max_size=4,
+    st.integers(0, 3), st.tuples(st.lists(some_times, max_size=12), st.integers(0, 6)), max_size=4
 ).map(
     lambda drawn: Logs(
         {partition: minutes(*times) for partition, (times, _) in drawn.items()},
@@ -194,9 +192,7 @@ def test_windows_are_apart_in_time_and_come_oldest_first(logs: Logs) -> None:
 
 
 @given(drawn_logs)
-def test_an_offset_is_in_the_window_of_the_latest_time_that_its_log_had_reached(
-    logs: Logs,
-) -> None:
+def test_an_offset_is_in_the_window_of_the_latest_time_that_its_log_had_reached(logs: Logs) -> None:
     # Invariant 3 of `window_cuts`.
     windows = windows_of(logs.due(), logs.pieces())
 

@@ -19,11 +19,7 @@ from tallystick.domain.repair.quarantining import Quarantine
 from tallystick.domain.repair.reading_again import ReadAgain
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.verdicts import Verdict
-from tests.support.builders import (
-    BATCH,
-    a_status,
-    planned,
-)
+from tests.support.builders import BATCH, a_status, planned
 from tests.support.repair_facts import (
     ACCOUNT,
     BARE,

@@ -70,9 +70,7 @@ LOOKS = [a_look(3, {0: 30, 1: 8}), a_look(2, {0: 20, 1: 8}), a_look(1, {0: 10, 1
 
 
 def proven(
-    *accounts: GenerationAccount,
-    findings: Sequence[Finding] = (),
-    looks: Sequence[Look] = LOOKS,
+    *accounts: GenerationAccount, findings: Sequence[Finding] = (), looks: Sequence[Look] = LOOKS
 ) -> Completeness:
     return completeness_of(lives(*accounts), findings, looks)
 
@@ -235,8 +233,7 @@ def test_a_look_at_a_log_that_was_cut_proves_nothing_below_what_earlier_ones_sho
 
 
 @pytest.mark.parametrize(
-    ("marks", "up_to"),
-    [([9, 20, 9, 8], 2), ([25, 9, 20, 10], 1), ([9, 9], None), ([9, 20], None)],
+    ("marks", "up_to"), [([9, 20, 9, 8], 2), ([25, 9, 20, 10], 1), ([9, 9], None), ([9, 20], None)]
 )
 def test_a_look_at_a_whole_log_whose_leader_lags_proves_nothing_beyond_what_earlier_ones_showed(
     marks: list[int], up_to: int | None

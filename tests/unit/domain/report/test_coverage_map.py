@@ -151,10 +151,7 @@ def test_a_long_history_has_few_columns(hours: int, minutes: int) -> None:
     assert step_of(history) > timedelta(0)
 
 
-@given(
-    st.lists(st.integers(0, 5_000), min_size=1, max_size=30).map(sorted),
-    st.integers(0, 5_000),
-)
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=30).map(sorted), st.integers(0, 5_000))
 def test_each_border_has_the_first_look_that_is_not_before_it(
     minutes: list[int], until: int
 ) -> None:

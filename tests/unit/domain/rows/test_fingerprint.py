@@ -118,14 +118,8 @@ def test_these_two_rows_are_not_the_same(one: dict[str, Any], other: dict[str, A
         ({"first_offset": 4}, ("the first offset was 5, it is 4 now",)),
         ({"last_offset": None}, ("the last offset was 6, it is none now",)),
         ({"offset_sum": 12}, ("the sum of offsets was 11, it is 12 now",)),
-        (
-            {"hash_sums": (0, 2)},
-            ("the hashes over place and content add up to something else",),
-        ),
-        (
-            {"hash_sums": (1, 1)},
-            ("the hashes over place and content add up to something else",),
-        ),
+        ({"hash_sums": (0, 2)}, ("the hashes over place and content add up to something else",)),
+        ({"hash_sums": (1, 1)}, ("the hashes over place and content add up to something else",)),
     ],
 )
 def test_a_comparison_names_what_differs(change: dict[str, Any], said: Sequence[str]) -> None:

@@ -22,14 +22,7 @@ from tallystick.domain.rules.c3_rows_differ import (
     slices_to_read_again,
 )
 from tallystick.domain.rules.findings import Finding
-from tests.support.builders import (
-    BATCH,
-    a_file,
-    a_manifest,
-    a_range,
-    an_account,
-    by_partition,
-)
+from tests.support.builders import BATCH, a_file, a_manifest, a_range, an_account, by_partition
 
 FIELDS: dict[str, Any] = {
     "partition": 0,
@@ -114,10 +107,7 @@ def test_only_what_both_sides_answer_for_can_differ(
     assert [each.offset for each in found] == offsets, why
 
 
-FILES = (
-    a_file("one.parquet", FileSlice(0, 0, 4, 5)),
-    a_file("two.parquet", FileSlice(0, 5, 8, 4)),
-)
+FILES = (a_file("one.parquet", FileSlice(0, 0, 4, 5)), a_file("two.parquet", FileSlice(0, 5, 8, 4)))
 MANIFEST = a_manifest(files=FILES)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tallystick.domain.batches.stored_file import (
-    UnknownFile,
-)
+from tallystick.domain.batches.stored_file import UnknownFile
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.rules.waivers import evidence_digest

@@ -145,11 +145,7 @@ LOSS, DUP, SUSPECTED, UNKNOWN = (
             [(C1, LOSS, "a.parquet", (0, 0, 6))],
             True,
         ),
-        (
-            ReadFile("a.parquet", failure="no block"),
-            [(U1, UNKNOWN, "a.parquet", (0, 0, 6))],
-            False,
-        ),
+        (ReadFile("a.parquet", failure="no block"), [(U1, UNKNOWN, "a.parquet", (0, 0, 6))], False),
         (ReadFile("x.parquet"), [(U1, UNKNOWN, "a.parquet", (0, 0, 6))], False),
     ],
     ids=["missing", "doubled", "foreign", "both", "damaged", "unread", "not named"],
@@ -200,12 +196,7 @@ def test_other_rows_in_a_file_that_could_not_be_asked_are_unknown() -> None:
 def test_a_file_that_changes_while_it_is_read_could_not_be_asked() -> None:
     after = while_read(
         {"same": CHANGED, "other": CHANGED, "unasked": UNASKED, "gone": CHANGED},
-        {
-            "same": CHANGED,
-            "other": STORED["a.parquet"],
-            "unasked": UNASKED,
-            "new": CHANGED,
-        },
+        {"same": CHANGED, "other": STORED["a.parquet"], "unasked": UNASKED, "new": CHANGED},
     )
     assert after["same"] == CHANGED
     assert after["unasked"] == UNASKED

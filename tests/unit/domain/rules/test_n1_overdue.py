@@ -9,15 +9,7 @@ import pytest
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.rules.n1_overdue import NO_RECONCILE, missed_reconcile, missed_runs
-from tests.support.builders import (
-    FEED,
-    NOON,
-    TOPIC,
-    a_snapshot,
-    an_account,
-    bounds,
-    by_partition,
-)
+from tests.support.builders import FEED, NOON, TOPIC, a_snapshot, an_account, bounds, by_partition
 
 WAITING = an_account(frontier=5)
 PERIOD = timedelta(hours=1)

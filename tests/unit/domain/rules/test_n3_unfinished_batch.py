@@ -17,12 +17,7 @@ from tallystick.domain.rules.n3_unfinished_batch import (
     unfinished_batches,
 )
 from tallystick.domain.verdicts import Verdict
-from tests.support.builders import (
-    BATCH,
-    FEED,
-    TOPIC,
-    a_manifest,
-)
+from tests.support.builders import BATCH, FEED, TOPIC, a_manifest
 
 HOUR = 3600.0
 PLAN = a_manifest().plan
@@ -34,8 +29,7 @@ def tried(held_hours: float | None = None, failures: int = 0, reason: str = "") 
 
 
 @pytest.mark.parametrize(
-    ("held_hours", "is_told"),
-    [(None, False), (0.1, False), (6.9, False), (7.1, True), (100, True)],
+    ("held_hours", "is_told"), [(None, False), (0.1, False), (6.9, False), (7.1, True), (100, True)]
 )
 def test_a_batch_that_is_held_an_hour_longer_than_an_application_may_run_is_told(
     held_hours: float | None, is_told: bool

@@ -165,10 +165,7 @@ def stalled(stable: int, *, minutes: int = 0) -> Told:
 
 def tried(seconds: float = 9 * 3600, reason: str = "disk full.", holder: str = "run 7") -> Told:
     batch = TriedBatch(MANIFEST.plan, 3 + int(seconds // 40_000), reason, Owner(holder), seconds)
-    return [
-        *held_too_long(FEED, TOPIC, [batch], 6 * HOUR),
-        *failing_batches(FEED, TOPIC, [batch]),
-    ]
+    return [*held_too_long(FEED, TOPIC, [batch], 6 * HOUR), *failing_batches(FEED, TOPIC, [batch])]
 
 
 def waiting(state: BatchState, seconds: float = 7200) -> Told:
@@ -348,7 +345,7 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "another commit is unknown": (
             ledger_behind(FEED, TOPIC, {"/d": ()}, {}),
             ledger_behind(FEED, TOPIC, {"/d": (), "/e": ()}, {}),
-        ),
+        )
     },
     "A11": {
         "another record": (
@@ -389,10 +386,7 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
         "another length": (stored(999, "x:1"), stored(0, "x:1")),
         "another checksum": (stored(999, "x:1"), stored(999, "x:2")),
         "the same length, other bytes": (stored(1_000, "x:1"), stored(1_000, "x:2")),
-        "other rows": (
-            read_in_full(),
-            read_in_full(sums=replace(SUMS, hash_sums=(9, 9))),
-        ),
+        "other rows": (read_in_full(), read_in_full(sums=replace(SUMS, hash_sums=(9, 9)))),
         "other rows, then none that can be read": (read_in_full(), read_in_full(is_damaged=True)),
         "other damage": (
             read_in_full(is_damaged=True),

@@ -54,12 +54,7 @@ def codes(findings: tuple[object, ...]) -> list[str]:
 
 def test_a_run_fails_on_what_lasts_and_not_on_a_partition_that_is_new() -> None:
     assert codes(lasting_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == ["N2", "U1", "W1"]
-    assert codes(broker_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == [
-        "N1",
-        "N2",
-        "U1",
-        "W1",
-    ]
+    assert codes(broker_findings(FEED, KNOWN, SEEN, AROUND, TERMS)) == ["N1", "N2", "U1", "W1"]
 
 
 def test_a_sound_broker_says_nothing() -> None:
