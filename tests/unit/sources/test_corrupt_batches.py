@@ -1,6 +1,6 @@
 """Batches whose bytes are damaged: the second reader says what it sees, and its process lives on.
 
-Each is read by a process of its own, for a library in C can end the one that it is in.
+They are read by another process, for a library in C can end the one that it is in.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import pytest
 from confluent_kafka import Producer
@@ -30,15 +31,17 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.errors import IngestionError
 from tallystick.sources.second_reader import LibrdkafkaReader
 
-reader = LibrdkafkaReader({"bootstrap.servers": sys.argv[1]}, patience_seconds=float(sys.argv[3]))
-slices = [OffsetRange(TopicPartition(sys.argv[2], each), 0, 6) for each in range(2)]
-try:
-    found = reader.read(slices, Isolation.READ_COMMITTED)
-    told = [[[r.content_hash.hex() for r in each.records], each.reason] for each in found]
-except IngestionError as error:
-    told = [[[], str(error)]] * 2
-reader.close()
-print(json.dumps(told))
+for line in sys.stdin:
+    servers, topic, patience_seconds = json.loads(line)
+    reader = LibrdkafkaReader({"bootstrap.servers": servers}, patience_seconds=patience_seconds)
+    slices = [OffsetRange(TopicPartition(topic, each), 0, 6) for each in range(2)]
+    try:
+        found = reader.read(slices, Isolation.READ_COMMITTED)
+        told = [[[r.content_hash.hex() for r in each.records], each.reason] for each in found]
+    except IngestionError as error:
+        told = [[[], str(error)]] * 2
+    reader.close()
+    print(json.dumps(told), flush=True)
 """
 _HEADER_BYTES = 61
 _CRC, _LENGTH = 17, 8
@@ -65,26 +68,43 @@ def broker() -> Iterator[MockKafka]:
         yield broker
 
 
-@cache
-def undamaged(servers: str, topic: str) -> list[tuple[list[str], str | None]]:
-    return read_by_another_process(servers, topic)
+@dataclass(frozen=True)
+class Reader:
+    """The other process."""
+
+    broker: MockKafka
+    process: subprocess.Popen[str]
+
+    def read(
+        self,
+        topic: str,
+        damage: Callable[[bytes], bytes] | None = None,
+        patience_seconds: float = BUSY_SECONDS,
+    ) -> list[tuple[list[str], str | None]]:
+        """Of each partition the records' hashes, and why a part has no answer."""
+        asks, answers, whole = self.process.stdin, self.process.stdout, self.broker.servers
+        assert asks is not None
+        assert answers is not None
+        with damaging_proxy(whole, damage) if damage else nullcontext(whole) as servers:
+            print(json.dumps([servers, topic, patience_seconds]), file=asks, flush=True)
+            assert select.select([answers], [], [], 2 * BUSY_SECONDS)[0], "it hangs"
+            told = answers.readline()
+        assert told, f"it ended with {self.process.wait()}"
+        return [(hashes, reason) for hashes, reason in json.loads(told)]
 
 
-def read_by_another_process(
-    servers: str, topic: str, patience_seconds: float = BUSY_SECONDS
-) -> list[tuple[list[str], str | None]]:
-    """Of each partition the records' hashes, and why a part has no answer."""
-    ended = subprocess.run(
-        [sys.executable, "-c", READ, servers, topic, str(patience_seconds)],
-        capture_output=True,
+@pytest.fixture(scope="module")
+def reader(broker: MockKafka) -> Iterator[Reader]:
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", READ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=2 * BUSY_SECONDS,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        check=False,
-    )
-    assert ended.returncode == 0, f"it ended with {ended.returncode}: {ended.stderr[-2000:]}"
-    told: list[Any] = json.loads(ended.stdout)
-    return [(hashes, reason) for hashes, reason in told]
+        env=environ,
+    ) as process:
+        yield Reader(broker, process)
+        process.kill()
 
 
 def in_first_batch(place: int, becomes: Callable[[int], int]) -> Callable[[bytes], bytes]:
@@ -106,10 +126,9 @@ def flipped(byte: int) -> int:
     return byte ^ 0x55
 
 
-def test_a_changed_record_is_told_by_its_hash_and_hides_no_other_one(broker: MockKafka) -> None:
-    whole = undamaged(broker.servers, "none")
-    with damaging_proxy(broker.servers, in_first_batch(_HEADER_BYTES + 30, flipped)) as servers:
-        damaged = read_by_another_process(servers, "none")
+def test_a_changed_record_is_told_by_its_hash_and_hides_no_other_one(reader: Reader) -> None:
+    whole = reader.read("none")
+    damaged = reader.read("none", in_first_batch(_HEADER_BYTES + 30, flipped))
 
     changed = [
         (partition, offset)
@@ -123,31 +142,24 @@ def test_a_changed_record_is_told_by_its_hash_and_hides_no_other_one(broker: Moc
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_checksum_that_is_wrong_by_itself_changes_no_record(
-    broker: MockKafka, codec: str
-) -> None:
-    with damaging_proxy(broker.servers, in_first_batch(_CRC, flipped)) as servers:
-        assert read_by_another_process(servers, codec) == undamaged(broker.servers, codec)
+def test_a_checksum_that_is_wrong_by_itself_changes_no_record(reader: Reader, codec: str) -> None:
+    assert reader.read(codec, in_first_batch(_CRC, flipped)) == reader.read(codec)
+
+
+def lacks_an_answer(reader: Reader, topic: str, damage: Callable[[bytes], bytes]) -> bool:
+    """True if a part of the damaged topic has none; all others are as they were written."""
+    damaged, whole = reader.read(topic, damage, 1), reader.read(topic)
+    for (hashes, reason), (right, _) in zip(damaged, whole, strict=True):
+        assert hashes == right or reason is not None
+    return any(reason for _, reason in damaged)
 
 
 @pytest.mark.parametrize("codec", [each for each in CODECS if each != "none"])
-def test_what_can_not_be_unpacked_is_said(broker: MockKafka, codec: str) -> None:
-    whole = undamaged(broker.servers, codec)
-    with damaging_proxy(broker.servers, in_first_batch(_HEADER_BYTES + 1, flipped)) as servers:
-        damaged = read_by_another_process(servers, codec, 1)
-
-    for (hashes, reason), (right, _) in zip(damaged, whole, strict=True):
-        assert hashes == right or reason is not None
-    assert damaged != whole
+def test_what_can_not_be_unpacked_is_said(reader: Reader, codec: str) -> None:
+    assert lacks_an_answer(reader, codec, in_first_batch(_HEADER_BYTES + 1, flipped))
 
 
 @pytest.mark.parametrize("length", [0, 5, 60, 255])
-def test_a_length_that_is_wrong_is_no_answer(broker: MockKafka, length: int) -> None:
+def test_a_length_that_is_wrong_is_no_answer(reader: Reader, length: int) -> None:
     """Only the lowest byte is changed, so the batch ends within itself, or behind its end."""
-    whole = undamaged(broker.servers, "none")
-    with damaging_proxy(broker.servers, in_first_batch(_LENGTH + 3, lambda _: length)) as servers:
-        damaged = read_by_another_process(servers, "none", 1)
-
-    for (hashes, reason), (right, _) in zip(damaged, whole, strict=True):
-        assert hashes == right or reason is not None
-    assert any(reason for _, reason in damaged)
+    assert lacks_an_answer(reader, "none", in_first_batch(_LENGTH + 3, lambda _: length))

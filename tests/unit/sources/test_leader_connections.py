@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest
@@ -12,13 +10,7 @@ from kafka.protocol.metadata import MetadataRequest
 from tallystick.sources.broker_answers import AskAgain
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.leader_connections import LeaderConnections
-
-
-@contextmanager
-def silent() -> Iterator[str]:
-    """A broker's address; connections are taken there, and nothing is answered."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
+from tests.support.store_server import dead_url, silent_server
 
 
 def asked(servers: str, seconds: float) -> AskAgain:
@@ -36,13 +28,11 @@ def asked(servers: str, seconds: float) -> AskAgain:
 
 @pytest.mark.parametrize(("seconds", "is_cut"), [(0.2, True), (1.5, False)])
 def test_a_broker_is_cut_short_where_it_had_but_a_moment(seconds: float, is_cut: bool) -> None:
-    with silent() as server:
-        failure = asked(server, seconds)
+    with silent_server() as url:
+        failure = asked(urlsplit(url).netloc, seconds)
     assert failure.is_cut is is_cut
     assert "no answer in time" in str(failure.becomes)
 
 
 def test_a_connection_that_is_refused_is_not_cut_short() -> None:
-    with silent() as server:
-        pass
-    assert not asked(server, 30).is_cut
+    assert not asked(urlsplit(dead_url()).netloc, 30).is_cut

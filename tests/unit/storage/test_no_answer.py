@@ -85,7 +85,7 @@ def test_a_login_that_is_refused_is_an_answer(stack: ExitStack) -> None:
 def test_where_none_answers_each_reason_is_told_and_a_retry_may_help(stack: ExitStack) -> None:
     first, second = server(stack, Answer(404, PAGE)), server(stack, STANDBY)
     with pytest.raises(StorageUnavailable) as caught:
-        store_at(first.url, second.url, retry_seconds=5).delete("/a")
+        store_at(first.url, second.url, retry_seconds=2).delete("/a")
     assert "HTTP status 404: is this WebHDFS?" in str(caught.value)
     assert "StandbyException" in str(caught.value)
     assert len(second.asked) > 1

@@ -113,7 +113,7 @@ def test_offsets_that_come_out_of_order_are_refused() -> None:
 
 
 def test_memory_is_that_of_two_machine_arrays() -> None:
-    count = 200_000
+    count = 50_000
     tracemalloc.start()
     try:
         runs = OffsetRuns.of((start, start + 1) for start in range(0, 2 * count, 2))

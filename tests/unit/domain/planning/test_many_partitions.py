@@ -18,6 +18,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.sameness import SAME
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.accounts_after import accounts_after
+from tallystick.domain.planning.due import PlanLimits, due_offsets, plan_run, wanted_offsets
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.planning.pending_losses import pending_losses
@@ -75,7 +76,10 @@ def decided(
     kept = [KeptFiles("/kept", TOPIC_ID, (a_range(0, 1),))] if is_kept else []
     changes = judge_logs(accounts, seen, Staged(quarantined=kept))
     change_findings("orders", known, changes, seen)
-    accounts_after(accounts, changes)
+    after = accounts_after(accounts, changes).generations
+    limits, cuts = PlanLimits(5 * number, 40, 7), dict.fromkeys(range(number), 18)
+    wanted = wanted_offsets(after, snapshot, isolation=Isolation.READ_COMMITTED, cuts=cuts)
+    plan_run(after, due_offsets(wanted, limits), limits=limits)
 
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["free", "claimed by a dead run"])

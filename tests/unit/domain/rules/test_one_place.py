@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tallystick.domain.finding_codes import FindingCode
@@ -14,10 +15,10 @@ RULES = Path("plugins/tallystick/domain/rules")
 BUILDERS = {"Finding", "finding", "finding_in_batch"}
 
 
-def _modules() -> Iterator[tuple[Path, ast.Module]]:
-    for path in tracked_modules():
-        if path.parts[0] == "plugins":
-            yield path, ast.parse((ROOT / path).read_text())
+@cache
+def _modules() -> dict[Path, ast.Module]:
+    paths = [path for path in tracked_modules() if path.parts[0] == "plugins"]
+    return {path: ast.parse((ROOT / path).read_text()) for path in paths}
 
 
 def _named(module: ast.Module) -> Iterator[str]:
@@ -36,7 +37,7 @@ def _named(module: ast.Module) -> Iterator[str]:
 def test_only_the_modules_of_a_rule_make_its_findings() -> None:
     strangers = [
         (str(path), code)
-        for path, module in _modules()
+        for path, module in _modules().items()
         if path != RULES / "registry.py"
         for code in _named(module)
         if path.parent != RULES or not path.name.startswith(f"{code.lower()}_")
@@ -47,7 +48,7 @@ def test_only_the_modules_of_a_rule_make_its_findings() -> None:
 def test_nobody_makes_findings_but_the_rules_and_the_ledger_that_reads_them() -> None:
     makers = {
         path
-        for path, module in _modules()
+        for path, module in _modules().items()
         for node in ast.walk(module)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -61,7 +62,7 @@ def test_nobody_reads_evidence_by_its_keys_but_the_rules() -> None:
     """Others ask the types and the functions that have written it."""
     readers = [
         str(path)
-        for path, module in _modules()
+        for path, module in _modules().items()
         if path.parent != RULES
         for node in ast.walk(module)
         if isinstance(node, ast.Subscript)
