@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
@@ -10,6 +11,7 @@ from tallystick.domain.batches.landed import FileSlice, LandedFile, ReadBack
 from tallystick.domain.batches.landing import LandingPlan, Scan
 from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
 from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
+from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import (
     AttemptId,
     BatchId,
@@ -22,6 +24,8 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.window import Window
 
 TOPIC = "orders"
@@ -191,9 +195,7 @@ def read_back_of(
 
 
 def a_manifest(
-    *ranges: AccountedRange,
-    files: tuple[LandedFile, ...] = (),
-    window: Window | None = None,
+    *ranges: AccountedRange, files: tuple[LandedFile, ...] = (), window: Window | None = None
 ) -> Manifest:
     """The proof of the batch; by default of ten offsets, one of them a control marker."""
     proven = ranges or (
@@ -211,3 +213,25 @@ def a_manifest(
         ranges=proven,
         files=files,
     )
+
+
+def a_finding(
+    code: str | FindingCode, level: Level | None = None, name: str = "", **changed: object
+) -> Finding:
+    """The first that the rule may say, about offsets [0, 5) of partition 0's first generation."""
+    rule = RULE_OF[FindingCode(code)]
+    known = Finding(
+        rule=rule,
+        verdict=rule.verdicts[0],
+        level=level or rule.levels[0],
+        feed=FEED,
+        topic=TOPIC,
+        generation=1,
+        partition=0,
+        from_offset=0,
+        until_offset=5,
+        cause="it is so.",
+        next_step="Look.",
+        name=name or next(iter(rule.names), ""),
+    )
+    return replace(known, **changed)  # type: ignore[arg-type]

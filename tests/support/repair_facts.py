@@ -19,11 +19,11 @@ from tallystick.domain.repair.facts import NumberedFinding, RepairFacts
 from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.registry import RULE_OF
 from tests.support.builders import (
     BATCH,
     a_batch,
     a_file,
+    a_finding,
     a_manifest,
     a_range,
     a_snapshot,
@@ -61,21 +61,9 @@ NAMED: Mapping[str, Any] = {"is_operators_word": True}
 
 def found(code: FindingCode, name: str = "", **evidence: object) -> Finding:
     """A finding about partition 0, or about what its evidence names."""
-    rule = RULE_OF[code]
-    return Finding(
-        rule=rule,
-        verdict=rule.verdicts[0],
-        level=rule.levels[0],
-        feed="orders",
-        topic="orders",
-        generation=1,
-        partition=0,
-        cause="It is so.",
-        next_step="Do as the runbook says.",
-        evidence=evidence,
-        name=name or next(iter(rule.names), ""),
-        subject=str(evidence.get("path", "")),
-    )
+    subject = str(evidence.get("path", ""))
+    known = a_finding(code, name=name, evidence=evidence, subject=subject)
+    return replace(known, from_offset=None, until_offset=None, next_step="Do as the runbook says.")
 
 
 def of_file(code: FindingCode, file: CommittedFile = FIRST) -> Finding:

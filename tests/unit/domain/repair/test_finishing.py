@@ -12,10 +12,8 @@ from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, adopted, finish
-from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.n3_unfinished_batch import LEFT_BEHIND, N3
-from tallystick.domain.verdicts import Verdict
-from tests.support.builders import a_snapshot, a_status, planned
+from tallystick.domain.rules.n3_unfinished_batch import LEFT_BEHIND
+from tests.support.builders import a_finding, a_snapshot, a_status, planned
 
 MINE, OTHER, REPAIR = (BatchId(each * 16) for each in "abc")
 NAMED = Adopt(MINE, 1)
@@ -68,17 +66,8 @@ def test_what_is_adopted(
 
 def left_behind(batch_id: BatchId) -> NumberedFinding:
     """The finding N3 about this batch."""
-    found = Finding(
-        rule=N3,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L1,
-        feed="orders",
-        topic="orders",
-        cause="nobody has held it.",
-        next_step="Land.",
-        evidence={"batch": batch_id},
-        subject=batch_id,
-        name=LEFT_BEHIND,
+    found = a_finding(
+        "N3", name=LEFT_BEHIND, partition=None, evidence={"batch": batch_id}, subject=batch_id
     )
     return NumberedFinding(1, found)
 

@@ -9,27 +9,14 @@ import pytest
 
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.report.finding_part import FindingPart, finding_part, stored_part
-from tallystick.domain.rules.a1_expired import A1
-from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict
+from tests.support.builders import a_finding
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
-FOUND = Finding(
-    rule=A1,
-    verdict=Verdict.PROVEN_LOSS,
-    level=Level.L1,
-    feed="orders",
-    topic="orders",
-    generation=1,
-    partition=0,
-    from_offset=0,
-    until_offset=5,
-    cause="they expired.",
-    next_step="Land more often.",
-    evidence={"log_start_offset": 5},
-)
+FOUND = a_finding("A1", evidence={"log_start_offset": 5})
 STORED = StoredFinding(7, FOUND, NOW, NOW + timedelta(hours=1), FindingState.OPEN)
 WAIVER = Waiver(7, "known", "ada", "grace", NOW + timedelta(days=1), STORED.digest)
 ON_RECORD = ("number", "state", "first_seen_at", "last_confirmed_at")

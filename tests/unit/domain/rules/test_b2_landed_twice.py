@@ -25,35 +25,33 @@ def intervals(findings: tuple[Finding, ...]) -> Pairs:
     return [(each.from_offset or 0, each.until_offset or 0) for each in findings]
 
 
-TWICE: list[tuple[str, list[HeldOffsets], Pairs, str]] = [
-    ("one file", [held("a", [(0, 9)])], [], "once is right"),
-    ("side by side", [held("a", [(0, 5)]), held("b", [(5, 9)])], [], "they touch"),
-    ("woven", [held("a", [(0, 1), (2, 3)]), held("b", [(1, 2)])], [], "no offset is in both"),
-    ("one offset", [held("a", [(0, 6)]), held("b", [(5, 9)])], [(5, 6)], "one is enough"),
-    ("a copy", [held("a", [(0, 9)]), held("b", [(0, 9)])], [(0, 9)], "every offset"),
-    ("within one file", [held("a", [(0, 9)], [(3, 4)])], [(3, 4)], "two rows of one offset"),
+TWICE: list[tuple[str, list[HeldOffsets], Pairs]] = [
+    ("one file: once is right", [held("a", [(0, 9)])], []),
+    ("side by side: they touch", [held("a", [(0, 5)]), held("b", [(5, 9)])], []),
+    ("woven: no offset is in both", [held("a", [(0, 1), (2, 3)]), held("b", [(1, 2)])], []),
+    ("one offset: one is enough", [held("a", [(0, 6)]), held("b", [(5, 9)])], [(5, 6)]),
+    ("a copy: every offset", [held("a", [(0, 9)]), held("b", [(0, 9)])], [(0, 9)]),
+    ("within one file: two rows of one offset", [held("a", [(0, 9)], [(3, 4)])], [(3, 4)]),
     (
-        "three files",
+        "three files: an offset is named once, however often it is there",
         [held("a", [(0, 4)]), held("b", [(2, 6)]), held("c", [(3, 9)])],
         [(2, 6)],
-        "an offset is named once, however often it is there",
     ),
     (
-        "two places",
+        "two places: each run is named",
         [held("a", [(0, 3), (7, 9)]), held("b", [(2, 8)])],
         [(2, 3), (7, 8)],
-        "each run is named",
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("files", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in TWICE]
+    ("files", "expected"), [pytest.param(*rest, id=name) for name, *rest in TWICE]
 )
-def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs, why: str) -> None:
+def test_what_is_landed_twice(files: list[HeldOffsets], expected: Pairs) -> None:
     found = shared_by_batches(FEED, an_account(), files)
 
-    assert intervals(found) == expected, why
+    assert intervals(found) == expected
     assert {each.verdict for each in found} <= {Verdict.PROVEN_DUP}
 
 

@@ -24,40 +24,37 @@ def sent(*rows: tuple[int, str, int]) -> list[Payload]:
     return [Payload(offset, second * 1000, content.encode()) for offset, content, second in rows]
 
 
-PAYLOADS: list[tuple[str, list[Payload], Pairs, str]] = [
-    ("all differ", sent((0, "a", 0), (1, "b", 0)), [], "no two are equal"),
-    ("the same at once", sent((0, "a", 0), (1, "a", 0)), [(1, 2)], "the later one is named"),
-    ("at the horizon", sent((0, "a", 0), (1, "a", 60)), [(1, 2)], "the bound is included"),
-    ("past the horizon", sent((0, "a", 0), (1, "a", 61)), [], "a heartbeat is slower"),
-    ("times run backwards", sent((0, "a", 60), (1, "a", 0)), [(1, 2)], "producers' clocks differ"),
+PAYLOADS: list[tuple[str, list[Payload], Pairs]] = [
+    ("all differ: no two are equal", sent((0, "a", 0), (1, "b", 0)), []),
+    ("the same at once: the later one is named", sent((0, "a", 0), (1, "a", 0)), [(1, 2)]),
+    ("at the horizon: the bound is included", sent((0, "a", 0), (1, "a", 60)), [(1, 2)]),
+    ("past the horizon: a heartbeat is slower", sent((0, "a", 0), (1, "a", 61)), []),
+    ("times run backwards: producers' clocks differ", sent((0, "a", 60), (1, "a", 0)), [(1, 2)]),
     (
-        "a retried batch",
+        "a retried batch: offsets side by side are one run",
         sent((0, "a", 0), (1, "b", 0), (2, "a", 1), (3, "b", 1), (4, "c", 1)),
         [(2, 4)],
-        "offsets side by side are one run",
     ),
     (
-        "a slow chain",
+        "a slow chain: each has one shortly before it",
         sent((0, "a", 0), (1, "a", 50), (2, "a", 100)),
         [(1, 3)],
-        "each has one shortly before it",
     ),
     (
-        "again after a pause",
+        "again after a pause: the pause was longer than the horizon",
         sent((0, "a", 0), (1, "a", 100), (2, "a", 130)),
         [(2, 3)],
-        "the pause was longer than the horizon",
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("payloads", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in PAYLOADS]
+    ("payloads", "expected"), [pytest.param(*rest, id=name) for name, *rest in PAYLOADS]
 )
-def test_which_payloads_are_there_twice(payloads: list[Payload], expected: Pairs, why: str) -> None:
+def test_which_payloads_are_there_twice(payloads: list[Payload], expected: Pairs) -> None:
     found = payloads_twice(PLACE, payloads, timedelta(seconds=60))
 
-    assert intervals(found) == expected, why
+    assert intervals(found) == expected
     assert {each.verdict for each in found} <= {Verdict.SUSPECTED}
 
 

@@ -7,15 +7,14 @@ from typing import Protocol, Self
 import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules import evidence
 from tallystick.domain.rules.a3_log_cut import CutEvidence
 from tallystick.domain.rules.a8_committed_file_missing import LostRows
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.registry import RULE_OF
-from tests.support.builders import BATCH, FEED, TOPIC
+from tests.support.builders import BATCH, a_finding
 
 
 class Typed(Protocol):
@@ -26,18 +25,7 @@ class Typed(Protocol):
 
 
 def with_evidence(code: str, level: Level, told: dict[str, object]) -> Finding:
-    rule = RULE_OF[FindingCode(code)]
-    return Finding(
-        rule=rule,
-        verdict=rule.verdicts[0],
-        level=level,
-        feed=FEED,
-        topic=TOPIC,
-        cause="it is so.",
-        next_step="Look.",
-        evidence=told,
-        name=next(iter(rule.names), ""),
-    )
+    return a_finding(code, level, evidence=told)
 
 
 WRITTEN: list[tuple[str, Level, Typed]] = [
@@ -62,11 +50,7 @@ def test_evidence_is_read_from_its_own_rule_only(code: str, level: Level, writte
 
 @pytest.mark.parametrize(
     ("code", "level", "kind"),
-    [
-        ("A3", Level.L1, CutEvidence),
-        ("A8", Level.L2, LostRows),
-        ("B2", Level.L2, SharedWith),
-    ],
+    [("A3", Level.L1, CutEvidence), ("A8", Level.L2, LostRows), ("B2", Level.L2, SharedWith)],
 )
 def test_a_finding_of_the_rule_may_carry_none_of_it(
     code: str, level: Level, kind: type[Typed]

@@ -12,19 +12,10 @@ from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingC
 from tallystick.domain.rules.registry import RULE_OF, RULES
 from tallystick.domain.rules.rule import Rule
 from tallystick.domain.verdicts import Verdict
+from tests.support.builders import a_finding
 
-LOST = Finding(
-    rule=RULE_OF[FindingCode.EXPIRED],
-    verdict=Verdict.PROVEN_LOSS,
-    level=Level.L1,
-    feed="orders",
-    topic="orders",
-    generation=1,
-    partition=3,
-    from_offset=5,
-    until_offset=8,
-    cause="gone.",
-    next_step="Tell the producers.",
+LOST = a_finding(
+    "A1", partition=3, from_offset=5, until_offset=8, cause="gone.", next_step="Tell the producers."
 )
 
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tallystick.domain.batches.landed import FileSlice
-from tallystick.domain.batches.stored_file import (
-    StoredFile,
-)
+from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.landed_files import missing_or_changed
@@ -26,67 +24,58 @@ AS_COMMITTED = {
 }
 
 # What storage shows, every finding with its partition and interval, and why.
-ROWS: list[tuple[str, Mapping[str, StoredFile], list[str], str]] = [
-    ("as committed", AS_COMMITTED, [], "length and checksum agree"),
+ROWS: list[tuple[str, Mapping[str, StoredFile], list[str]]] = [
+    ("as committed: length and checksum agree", AS_COMMITTED, []),
     (
-        "one missing",
+        "one missing: every slice of the file is named",
         {"two.parquet": AS_COMMITTED["two.parquet"]},
         ["A8 0 [0, 5)", "A8 1 [7, 9)"],
-        "every slice of the file is named",
     ),
-    ("all missing", {}, ["A8 0 [0, 5)", "A8 1 [7, 9)", "A8 0 [5, 9)"], "the directory is gone"),
+    ("all missing: the directory is gone", {}, ["A8 0 [0, 5)", "A8 1 [7, 9)", "A8 0 [5, 9)"]),
     (
-        "one shorter",
+        "one shorter: whatever the checksum says",
         AS_COMMITTED | {"two.parquet": StoredFile(899, None)},
         ["C1 0 [5, 9)"],
-        "whatever the checksum says",
     ),
     (
-        "one longer",
+        "one longer: appended to",
         AS_COMMITTED | {"two.parquet": StoredFile(901, None)},
         ["C1 0 [5, 9)"],
-        "appended to",
     ),
     (
-        "one changed",
+        "one changed: same length, other bytes",
         AS_COMMITTED | {"two.parquet": StoredFile(900, "crc32c:ffffffff")},
         ["C1 0 [5, 9)"],
-        "same length, other bytes",
     ),
     (
-        "one shorter, and stored in another way",
+        "one shorter, and stored in another way: its length alone proves the change",
         AS_COMMITTED | {"two.parquet": StoredFile(899, "sha256:ff", "stored in another way")},
         ["C1 0 [5, 9)"],
-        "its length alone proves the change",
     ),
     (
-        "one without a checksum",
+        "one without a checksum: no evidence is never OK",
         AS_COMMITTED | {"two.parquet": StoredFile(900, None)},
         ["C1 0 [5, 9)"],
-        "no evidence is never OK",
     ),
     (
-        "one more",
+        "one more: a stray is another rule's business",
         AS_COMMITTED | {"three.parquet": StoredFile(5, None)},
         [],
-        "a stray is another rule's business",
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("stored", "expected", "why"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
+    ("stored", "expected"), [pytest.param(*rest, id=name) for name, *rest in ROWS]
 )
-def test_what_is_missing_or_changed(
-    stored: Mapping[str, StoredFile], expected: list[str], why: str
-) -> None:
+def test_what_is_missing_or_changed(stored: Mapping[str, StoredFile], expected: list[str]) -> None:
     found = list(missing_or_changed(MANIFEST, "/landing/orders", stored))
     told = [
         f"{each.code.value} {each.partition} [{each.from_offset}, {each.until_offset})"
         for each in found
     ]
 
-    assert told == expected, why
+    assert told == expected
     assert all(each.verdict is Verdict.PROVEN_LOSS for each in found)
     assert all("/landing/orders/" in each.cause for each in found)
 

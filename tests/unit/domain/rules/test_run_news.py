@@ -7,33 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from tallystick.domain.finding_codes import FindingCode, Level
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.findings import Finding, foreseen
-from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
-from tests.support.builders import BATCH, FEED, NOON, TOPIC
+from tests.support.builders import BATCH, NOON, a_finding
 
 MINUTE = timedelta(minutes=1)
-
-
-def a_finding(code: str, level: Level = Level.L1, **changed: object) -> Finding:
-    rule = RULE_OF[FindingCode(code)]
-    known = Finding(
-        rule=rule,
-        verdict=rule.verdicts[0],
-        level=level,
-        feed=FEED,
-        topic=TOPIC,
-        cause="it is so.",
-        next_step="Look.",
-        name=next(iter(rule.names), ""),
-    )
-    return replace(known, **changed)  # type: ignore[arg-type]
 
 
 def stored(finding: Finding, first: int = 0, last: int = 0, number: int = 7) -> StoredFinding:
