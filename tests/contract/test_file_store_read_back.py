@@ -10,7 +10,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import FileStore
-from tests.support.store_files import (
+from tests.support.landed_rows import (
     Row,
     parquet_bytes,
     parquet_of,
@@ -39,7 +39,7 @@ def test_a_dense_range_is_one_run(store: FileStore, root: str) -> None:
 def test_holes_are_where_they_are(store: FileStore, root: str) -> None:
     store.write(
         f"{root}/p.parquet",
-        parquet_of(rows_of({0: [0, 1, 5, 6, 9], 7: range(0, 100, 2)}), rows_per_group=10),
+        parquet_of(rows_of({0: [0, 1, 5, 6, 9], 7: range(0, 100, 2)}), row_group_size=10),
     )
     found = store.read_back(root)
     assert found.landed == {
@@ -55,7 +55,7 @@ def test_an_offset_twice_in_a_file_is_found(
 ) -> None:
     """Also where the two lie in different row groups; equal counts and bounds hide nothing."""
     rows = rows_of({0: [0, 1, 2, 3, 4, 5, 6, 7, 8, 0], 1: [0, 0, 2]})
-    store.write(f"{root}/p.parquet", parquet_of(rows, rows_per_group=rows_per_group))
+    store.write(f"{root}/p.parquet", parquet_of(rows, row_group_size=rows_per_group))
     found = store.read_back(root)
     assert found.landed == {0: OffsetRuns.of([(0, 9)]), 1: OffsetRuns.of([(0, 1), (2, 3)])}
     assert found.doubled == {0: OffsetRuns.of([(0, 1)]), 1: OffsetRuns.of([(0, 1)])}
@@ -73,7 +73,7 @@ def test_an_offset_twice_across_files_is_found(store: FileStore, root: str) -> N
 
 def test_rows_in_no_order_are_the_same_offsets(store: FileStore, root: str) -> None:
     rows = [Row(offset % 3, offset) for offset in reversed(range(300))]
-    store.write(f"{root}/p.parquet", parquet_of(rows, rows_per_group=50))
+    store.write(f"{root}/p.parquet", parquet_of(rows, row_group_size=50))
     found = store.read_back(root)
     assert {partition: runs.count for partition, runs in found.landed.items()} == dict.fromkeys(
         range(3), 100
@@ -174,11 +174,11 @@ def test_a_file_that_no_landing_writes_is_named(
 def test_one_landed_row_has_the_hash_of_its_record(store: FileStore, root: str) -> None:
     row = Row(2, 7, key=None, value=b"v" * 300_000, headers=[("h", None), ("h", b"")])
     rows = [*rows_of({1: range(50), 2: range(7)}), row, Row(2, 8, value=None)]
-    store.write(f"{root}/p.parquet", parquet_of(rows, rows_per_group=20))
+    store.write(f"{root}/p.parquet", parquet_of(rows, row_group_size=20))
     assert store.landed_record_hash(root, "p.parquet", 2, 7) == record_hash(
         partition=2,
         offset=7,
-        timestamp_ms=row.timestamp_ms,
+        timestamp_ms=row.timestamp_micros // 1000,
         key=None,
         value=b"v" * 300_000,
         headers=[("h", None), ("h", b"")],
@@ -188,12 +188,12 @@ def test_one_landed_row_has_the_hash_of_its_record(store: FileStore, root: str) 
 def test_payloads_are_what_was_sent_wherever_it_lies(store: FileStore, root: str) -> None:
     """The same content has the same hash at another place and time; nulls are not empty."""
     rows = [
-        Row(0, 5, timestamp_ms=1_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
-        Row(1, 9, timestamp_ms=2_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
-        Row(1, 10, timestamp_ms=2_000, key=b"k", value=None),
-        Row(1, 11, timestamp_ms=2_000, key=b"k", value=b""),
+        Row(0, 5, timestamp_micros=1_000_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
+        Row(1, 9, timestamp_micros=2_000_000, key=b"k", value=b"v", headers=(("h", b"1"),)),
+        Row(1, 10, timestamp_micros=2_000_000, key=b"k", value=None),
+        Row(1, 11, timestamp_micros=2_000_000, key=b"k", value=b""),
     ]
-    store.write(f"{root}/p.parquet", parquet_of(rows, rows_per_group=3))
+    store.write(f"{root}/p.parquet", parquet_of(rows, row_group_size=3))
     found = list(store.payloads(root, "p.parquet"))
     assert [(partition, each.offset, each.timestamp_ms) for partition, each in found] == [
         (0, 5, 1_000),

@@ -12,8 +12,8 @@ from tallystick.errors import ManifestMismatch, StorageRefused, StorageUnavailab
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.landed_files import write_once
+from tests.support.landed_rows import parquet_of, rows_of
 from tests.support.sandbox_fixtures import HdfsPlace
-from tests.support.store_files import parquet_of, rows_of
 from tests.support.store_hdfs import Superuser
 from tests.support.store_server import dead_url
 

@@ -35,7 +35,7 @@ from tests.support.kafka_producers import AWKWARD, messages, produce
 from tests.support.kafka_records import records_in
 from tests.support.kafka_topics import ANY_TIME_FOR_EVER, LARGE, create_topic
 from tests.support.landed_files import landed_in, rows_in
-from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.landed_rows import a_row, damage, fingerprint_of, write
 from tests.support.sandbox_fixtures import watched_sandbox
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.scrubbed_files import a_file, recorded
@@ -137,7 +137,7 @@ def test_the_scrubbing_function_runs_on_a_connect_server(
         write(tmp_path / "doubled.parquet", [*rows, rows[7]]),
         write(tmp_path / "flipped.parquet", rows),
     ]
-    damaged(paths[2], page_bytes(paths[2], "offset"))
+    damage(paths[2], "offset")
     files = tuple(a_file(each, (0, 0, 299)) for each in paths)
 
     result = scrubbed(SCRUB_CLIENT, connect_server, files, tmp_path)

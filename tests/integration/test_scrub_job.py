@@ -24,7 +24,7 @@ from tallystick.errors import ScrubFailed
 from tallystick.ports.spark_runner import ScrubOrder
 from tallystick.spark.submit_runner import SubmitRunner
 from tests.support.landed_files import names_in, put
-from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.landed_rows import a_row, damage, fingerprint_of, write
 from tests.support.sandbox_fixtures import HdfsPlace
 from tests.support.scripted_scrub import unwritten
 from tests.support.spark_place import APPLICATION, PLACE
@@ -70,7 +70,7 @@ def test_files_in_hdfs_are_read_in_full_and_a_flipped_byte_is_named(
     root = f"/scrub/{uuid4().hex}"
     directory = f"{root}/orders/gen=1/dt=2026-11-01/hour=12/batch=0123456789abcdef"
     flipped = write(tmp_path / "flipped.parquet", rows)
-    damaged(flipped, page_bytes(flipped, "value"))
+    damage(flipped, "value")
     files = (
         landed(hdfs, write(tmp_path / "whole.parquet", rows), directory, 999),
         landed(hdfs, flipped, directory, 999),

@@ -26,7 +26,7 @@ from tallystick.spark import scrubbing, slice_sums
 from tallystick.spark.landing import SESSION_SETTINGS as LANDING_SETTINGS
 from tallystick.spark.scrubbing import SESSION_SETTINGS, scrub, write_result
 from tallystick.spark.session_settings import session_settings
-from tests.support.landed_rows import a_row, damaged, fingerprint_of, page_bytes, write
+from tests.support.landed_rows import a_row, damage, fingerprint_of, write
 from tests.support.scrubbed_files import a_file, read, runs
 
 HEADERS: Sequence[Any] = [
@@ -48,9 +48,9 @@ AWKWARD = [
         for offset, (key, value) in enumerate((k, v) for k in CONTENT for v in CONTENT)
     ),
     *(a_row(offset, headers=headers) for offset, headers in enumerate(HEADERS, start=36)),
-    a_row(46, timestamp=-62_135_596_800_001_000, timestamp_type=1),  # year 0
-    a_row(47, timestamp=9_223_372_036_854_775_000),
-    a_row(48, timestamp=-1000, timestamp_type=-1),  # of the first message format
+    a_row(46, timestamp_micros=-62_135_596_800_001_000, timestamp_type=1),  # year 0
+    a_row(47, timestamp_micros=9_223_372_036_854_775_000),
+    a_row(48, timestamp_micros=-1000, timestamp_type=-1),  # of the first message format
     a_row(2**62, partition=2**31 - 1),
 ]
 
@@ -72,7 +72,7 @@ def test_spark_s_row_hash_is_the_defined_one(spark: SparkSession, tmp_path: Path
 
 def timeless(*fields: tuple[bytes, bytes | None]) -> list[Any]:
     """Rows with these values and keys."""
-    return [a_row(n, value=v, key=k, timestamp=None) for n, (v, k) in enumerate(fields)]
+    return [a_row(n, value=v, key=k, timestamp_micros=None) for n, (v, k) in enumerate(fields)]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_flipped_byte_is_noticed_by_its_page_s_checksum(
     plain = spark.read.parquet(path.as_uri()).selectExpr("count(distinct value) AS values")
 
     (target / f".{path.name}.crc").unlink(missing_ok=True)  # the local file system's, not HDFS's
-    damaged(path, page_bytes(path, "value"))
+    damage(path, "value")
     [after] = read(spark, whole)
 
     assert after.is_damaged
@@ -333,7 +333,7 @@ def test_one_bad_file_is_named_and_the_others_are_read(spark: SparkSession, tmp_
     ]
     whole = fingerprint_of(a_row(each) for each in range(500))
     paths = [tmp_path / each.name for each in files]
-    damaged(paths[1], page_bytes(paths[1], "value"))
+    damage(paths[1], "value")
     paths[2].write_bytes(paths[2].read_bytes()[:-30])
     paths[3].unlink()
 

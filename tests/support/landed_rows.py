@@ -1,10 +1,11 @@
-"""Parquet files with the landed schema, row by row, and what a full read must say of them."""
+"""Parquet files with the landed schema, row by row, whole and damaged, and what is read of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,74 +14,79 @@ from tallystick.domain.rows.fingerprint import EMPTY, Fingerprint
 from tallystick.domain.rows.row_hash import row_hash
 from tests.support.scripted_broker import LANDED_SCHEMA
 
-Row = tuple[int, int, int, int, bytes | None, bytes | None, Any]
+
+class Row(NamedTuple):
+    """One landed row."""
+
+    partition: int | None
+    offset: int | None
+    timestamp_micros: int = 1_790_000_000_000_000
+    timestamp_type: int = 0
+    key: bytes | None = b"k"
+    value: bytes | None = b"v"
+    headers: Sequence[tuple[str, bytes | None]] | None = None
 
 
 def a_row(offset: int, *, partition: int = 0, value: bytes | None = b"v", **more: Any) -> Row:
-    return (
-        partition,
-        offset,
-        more.get("timestamp", 1_793_000_000_000_000 + offset),
-        more.get("timestamp_type", 0),
-        more.get("key"),
-        value,
-        more.get("headers"),
+    """A row whose time tells it from those beside it; it has no key unless one is given."""
+    kept = {"timestamp_micros": 1_793_000_000_000_000 + offset, "key": None} | more
+    return Row(partition, offset, value=value, **kept)
+
+
+def rows_of(ranges: Mapping[int, Iterable[int]]) -> list[Row]:
+    """Rows of these offsets by partition, in this order."""
+    return [Row(partition, offset) for partition, offsets in ranges.items() for offset in offsets]
+
+
+def fingerprint_of(rows: Iterable[Any]) -> Fingerprint:
+    """What a full read must say of the rows."""
+    return sum(
+        (Fingerprint.of_row(row.offset, row_hash(**row._asdict())) for row in rows), start=EMPTY
     )
 
 
-def hash_of(row: Row) -> int:
-    partition, offset, timestamp, timestamp_type, key, value, headers = row
-    return row_hash(
-        partition=partition,
-        offset=offset,
-        timestamp_micros=timestamp,
-        timestamp_type=timestamp_type,
-        key=key,
-        value=value,
-        headers=headers,
-    )
+def table_of(rows: Iterable[Row]) -> pa.Table:
+    """The rows with the landed schema."""
+    documents = []
+    for row in rows:
+        headers = row.headers and [{"key": key, "value": value} for key, value in row.headers]
+        columns = ("orders", *row[:-1], headers)
+        documents.append(dict(zip(LANDED_SCHEMA.names, columns, strict=True)))
+    return pa.Table.from_pylist(documents, schema=LANDED_SCHEMA)
 
 
-def fingerprint_of(rows: Iterable[Row]) -> Fingerprint:
-    return sum((Fingerprint.of_row(row[1], hash_of(row)) for row in rows), start=EMPTY)
+def parquet_of(rows: Iterable[Row], **options: object) -> bytes:
+    """A file of these rows; pages carry checksums as Spark's do."""
+    return parquet_bytes(table_of(rows), **options)
 
 
-def write(path: Path, rows: Sequence[Row], **options: Any) -> Path:
-    columns: dict[str, list[Any]] = {name: [] for name in LANDED_SCHEMA.names}
-    for partition, offset, timestamp, timestamp_type, key, value, headers in rows:
-        columns["topic"].append("orders")
-        columns["partition"].append(partition)
-        columns["offset"].append(offset)
-        columns["timestamp"].append(timestamp)
-        columns["timestamp_type"].append(timestamp_type)
-        columns["key"].append(key)
-        columns["value"].append(value)
-        columns["headers"].append(
-            None if headers is None else [{"key": k, "value": v} for k, v in headers]
-        )
-    arrays = {
-        name: pa.array(values, LANDED_SCHEMA.field(name).type) for name, values in columns.items()
-    }
-    settings = {"compression": "zstd", "write_page_checksum": True} | options
+def parquet_bytes(table: pa.Table, **options: object) -> bytes:
+    """The same of a table."""
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, **{"compression": "zstd", "write_page_checksum": True, **options})
+    return buffer.getvalue()
+
+
+def write(path: Path, rows: Iterable[Row], **options: object) -> Path:
+    """Makes the file, and the directory that it lies in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(arrays, schema=LANDED_SCHEMA), path, **settings)
+    path.write_bytes(parquet_of(rows, **options))
     return path
 
 
-def page_bytes(path: Path, column: str) -> int:
-    """A place at the end of the column's last data page, among what is compressed."""
-    metadata = pq.ParquetFile(path).metadata.row_group(0)
-    [found] = [
-        metadata.column(each)
-        for each in range(metadata.num_columns)
-        if metadata.column(each).path_in_schema == column
-    ]
-    first = found.dictionary_page_offset or found.data_page_offset
-    return int(first + found.total_compressed_size - 3)
+def with_flipped_byte(content: bytes, column: str) -> bytes:
+    """The file with one bit of the column's last page turned over, among what is compressed."""
+    group = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
+    chunk = next(
+        group.column(leaf)
+        for leaf in range(group.num_columns)
+        if group.column(leaf).path_in_schema.split(".")[0] == column
+    )
+    start = min(filter(None, (chunk.data_page_offset, chunk.dictionary_page_offset)))
+    place = start + chunk.total_compressed_size - 3
+    return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :]
 
 
-def damaged(path: Path, at: int) -> Path:
-    content = bytearray(path.read_bytes())
-    content[at] ^= 0x10
-    path.write_bytes(content)
-    return path
+def damage(path: Path, column: str) -> None:
+    """Turns over that bit in a file that lies there."""
+    path.write_bytes(with_flipped_byte(path.read_bytes(), column))

@@ -14,10 +14,8 @@ import pytest
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch, StorageUnavailable
-from tests.support.landed_rows import Row, a_row, damaged, page_bytes, write
+from tests.support.landed_rows import Row, a_row, damage, parquet_bytes, table_of, write
 from tests.support.local_directory import LocalFileStore
-from tests.support.store_files import Row as StoredRow
-from tests.support.store_files import parquet_bytes, table_of
 
 HEADERS = (None, [], [("a", b"1")], [("a", None), ("a", b""), ("", b"\xff")])
 
@@ -132,7 +130,7 @@ def test_a_file_is_found_without_listing_what_lies_beside_it(tmp_path: Path) -> 
 
 def test_a_damaged_page_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "d/p.parquet", ROWS[:2_000])
-    damaged(path, page_bytes(path, "value"))
+    damage(path, "value")
     store = LocalFileStore(tmp_path)
     with pytest.raises(ManifestMismatch):
         list(store.landed_slices("/d", "p.parquet", [a_slice(0, 2_990, 3_000)]))
@@ -198,7 +196,7 @@ def test_no_flipped_bit_of_a_footer_ends_in_another_error(tmp_path: Path) -> Non
 
 
 def test_a_slice_may_end_where_no_offset_can(tmp_path: Path) -> None:
-    write(tmp_path / "d/p.parquet", [a_row(2**63 - 9 + n, timestamp=0) for n in range(9)])
+    write(tmp_path / "d/p.parquet", [a_row(2**63 - 9 + n, timestamp_micros=0) for n in range(9)])
     slices = [a_slice(0, 2**63 - 5, 2**63 + 5)]
     found = LocalFileStore(tmp_path).landed_slices("/d", "p.parquet", slices)
     assert [record.offset for _, record in found] == list(range(2**63 - 5, 2**63))
@@ -209,7 +207,7 @@ def test_a_slice_may_end_where_no_offset_can(tmp_path: Path) -> None:
     [(pa.binary(), pa.binary()), (pa.string(), pa.string()), (pa.int64(), pa.binary())],
 )
 def test_headers_of_other_types_are_no_landed_ones(tmp_path: Path, key: Any, value: Any) -> None:
-    table = table_of([StoredRow(0, 1, headers=[])])
+    table = table_of([Row(0, 1, headers=[])])
     place = table.schema.get_field_index("headers")
     kind = pa.list_(pa.struct([("key", key), ("value", value)]))
     store = LocalFileStore(tmp_path)
@@ -222,7 +220,7 @@ def test_headers_of_other_types_are_no_landed_ones(tmp_path: Path, key: Any, val
 
 
 def test_a_header_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
-    table = table_of([StoredRow(0, 1)])
+    table = table_of([Row(0, 1)])
     place = table.schema.get_field_index("headers")
     kind = table.schema.field("headers").type
     ends = pa.py_buffer(b"\0\0\0\0\1\0\0\0")
@@ -245,7 +243,7 @@ def test_a_header_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
 def test_headers_that_no_record_has_are_told(
     tmp_path: Path, headers: list[Any], words: str
 ) -> None:
-    table = table_of([StoredRow(0, 1)])
+    table = table_of([Row(0, 1)])
     place = table.schema.get_field_index("headers")
     column = pa.array([headers], table.schema.field("headers").type)
     store = LocalFileStore(tmp_path)
@@ -258,6 +256,6 @@ def test_headers_that_no_record_has_are_told(
 
 def test_a_row_without_a_place_is_told(tmp_path: Path) -> None:
     store = LocalFileStore(tmp_path)
-    store.write("/d/p.parquet", parquet_bytes(table_of([StoredRow(None, 1), StoredRow(0, 2)])))
+    store.write("/d/p.parquet", parquet_bytes(table_of([Row(None, 1), Row(0, 2)])))
     with pytest.raises(ManifestMismatch, match="rows without partition"):
         list(store.landed_slices("/d", "p.parquet", [a_slice(0, 0, 5)]))

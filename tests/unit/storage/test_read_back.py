@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.storage import read_back as module
+from tests.support.landed_rows import Row, parquet_of
 from tests.support.local_directory import LocalFileStore
-from tests.support.store_files import Row, parquet_of
 
 Files = list[list[tuple[int, int]]]
 
@@ -52,7 +52,7 @@ def test_reading_back_equals_brute_force(
     store.delete("/d")
     store.write("/d/_SUCCESS", b"")
     for number, rows in enumerate(files):
-        content = parquet_of([Row(p, o) for p, o in rows], rows_per_group=rows_per_group)
+        content = parquet_of([Row(p, o) for p, o in rows], row_group_size=rows_per_group)
         store.write(f"/d/part-{number}.parquet", content)
     found = store.read_back("/d")
     every = [row for rows in files for row in rows]
