@@ -32,8 +32,9 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges
 from tallystick.ledger.proofs import DirectoryLook
+from tests.support.builders import FEED
 from tests.support.ledger_server import LedgerServer
-from tests.support.ledger_story import FEED, LedgerStory, manifest_of
+from tests.support.ledger_story import LedgerStory, manifest_of
 
 _YEAR: Final = 24 * 365
 _YOUNG_RUNS: Final = 4 * 24

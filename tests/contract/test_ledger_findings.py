@@ -128,8 +128,7 @@ def test_the_words_of_a_finding_are_those_of_the_look_that_its_evidence_is_of(
     recorded(
         story, replace(finding_of(cause="it is empty.", length_bytes=0), next_step="Look again.")
     )
-    seen = story.ledger.finding(number)
-    assert seen
+    seen = story.finding(number)
     assert (seen.finding.cause, seen.finding.next_step) == ("it is empty.", "Look again.")
     assert seen.finding.evidence == {"length_bytes": 0}
 
@@ -137,8 +136,7 @@ def test_the_words_of_a_finding_are_those_of_the_look_that_its_evidence_is_of(
 def test_what_is_foreseen_keeps_the_words_of_the_first_look(story: LedgerStory) -> None:
     (number,) = recorded(story, foreseen(finding_of(cause="at first.", frontier=5)))
     recorded(story, foreseen(finding_of(cause="later.", frontier=6)))
-    seen = story.ledger.finding(number)
-    assert seen
+    seen = story.finding(number)
     assert (seen.finding.cause, seen.finding.evidence["frontier"]) == ("at first.", 5)
 
 
@@ -158,8 +156,7 @@ def test_a_waiver_of_what_nobody_could_ask_covers_the_directories_that_were_read
     assert states(story) == ["waived"], "the same directory"
     recorded(story, unasked("/s/2"))
     assert states(story) == ["open"]
-    seen = story.ledger.finding(number)
-    assert seen
+    seen = story.finding(number)
     assert seen.finding.cause == "ask ('/s/2',)."
     assert seen.finding.evidence["held_in"] == {"/s/2": "no answer."}
 
@@ -294,8 +291,7 @@ def expired(story: LedgerStory, two_hours_pass: Callable[[], None]) -> int:
 def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
     story: LedgerStory, expired: int
 ) -> None:
-    stored = story.ledger.finding(expired)
-    assert stored
+    stored = story.finding(expired)
     assert stored.state is FindingState.OPEN
     assert stored.has_waiver_expired
     assert states(story) == ["open"]

@@ -39,8 +39,7 @@ def wish(story: LedgerStory, number: int, **changed: object) -> WaiverWish:
 
 
 def state(story: LedgerStory, number: int) -> FindingState:
-    found = story.ledger.finding(number)
-    assert found
+    found = story.finding(number)
     return found.state
 
 
@@ -64,8 +63,7 @@ def test_one_asks_another_approves_and_the_finding_is_waived(
 
     story.ledger.approve_waiver(asked.number, finding_id=number, by="grace")
 
-    stands = story.ledger.finding(number)
-    assert stands
+    stands = story.finding(number)
     assert stands.state is FindingState.WAIVED
     assert stands.waiver == asked.wish.approved("grace")
     done = newest(story, number)

@@ -29,8 +29,7 @@ LATER = "2199-01-01T00:00"
 
 
 def digest(story: LedgerStory, number: int = 1) -> str:
-    found = story.ledger.finding(number)
-    assert found
+    found = story.finding(number)
     return found.digest
 
 
@@ -131,8 +130,7 @@ def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
 def test_a_repair_names_the_open_findings_of_the_same_trouble(
     story: LedgerStory, place: PagePlace
 ) -> None:
-    first = story.ledger.finding(1)
-    assert first
+    first = story.finding()
     story.ledger.record_findings(
         FEED,
         [
@@ -299,8 +297,7 @@ def test_what_was_not_read_is_neither_accepted_nor_asked_for(
 ) -> None:
     sent = {"reason": "known", "until": LATER, "evidence": digest(story)}
     send(place, "uma", "/findings/1/waiver-requests", **sent)
-    known = story.ledger.finding(1)
-    assert known
+    known = story.finding()
     worse = replace(known.finding, evidence={"length_bytes": 0})
     story.ledger.record_findings(FEED, [worse])
     assert "That request is void" in page(place, "ugo")
@@ -423,8 +420,7 @@ def test_the_evidence_of_another_finding_does_not_stand_for_what_was_read(
     story: LedgerStory, place: PagePlace
 ) -> None:
     read = digest(story)
-    first = story.ledger.finding(1)
-    assert first
+    first = story.finding()
     worse = replace(first.finding, evidence={"length_bytes": 0})
     other = replace(worse, from_offset=5, until_offset=9)
     story.ledger.record_findings(FEED, [worse, other])

@@ -33,8 +33,7 @@ def hidden_in(text: str, name: str) -> list[str]:
 def test_a_trouble_of_more_findings_than_a_repair_names_is_repaired_in_parts(
     story: LedgerStory, place: PagePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = story.ledger.finding(1)
-    assert first
+    first = story.finding()
     others = [
         replace(first.finding, from_offset=5 + each, until_offset=6 + each) for each in (0, 1)
     ]
@@ -52,8 +51,7 @@ def test_a_finding_is_repaired_after_a_dry_run_of_its_evidence_as_it_is_now(
     send(place, "uma", "/findings/1/repair", evidence=digest(story), dry_run="true")
     ends(only_run(), plan=a_plan("part-0 will be landed again"))
     assert "Repair finding 1 now" in page(place, "uma")
-    read = story.ledger.finding(1)
-    assert read
+    read = story.finding()
     story.ledger.record_findings(FEED, [replace(read.finding, evidence={"length_bytes": 0})])
     told = page(place, "uma")
     assert "Repair finding 1 now" not in told
@@ -63,8 +61,7 @@ def test_a_finding_is_repaired_after_a_dry_run_of_its_evidence_as_it_is_now(
 def test_what_a_run_was_asked_about_is_repaired_as_its_dry_run_has_read_it(
     story: LedgerStory, place: PagePlace
 ) -> None:
-    first = story.ledger.finding(1)
-    assert first
+    first = story.finding()
     numbers = range(2, 151)
     others = [replace(first.finding, from_offset=each, until_offset=each + 1) for each in numbers]
     story.ledger.record_findings(FEED, others)

@@ -4,35 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from secrets import token_hex
 from typing import Any
 
 import psycopg
 
-from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, PlannedRange
+from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.landed import FileSlice, LandedFile
 from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.deciding.plan import FrozenPlan
-from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId, Owner
+from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, LogChanges, OpenedGeneration
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
-from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger.ledger import Ledger
+from tests.support.builders import (
+    CLUSTER,
+    FEED,
+    NOON,
+    TOPIC,
+    TOPIC_ID,
+    a_batch,
+    a_finding,
+    a_snapshot,
+    planned,
+)
 from tests.support.ledger_server import OWNER_ROLE
 
-FEED = FeedName("orders")
-TOPIC = "orders"
-CLUSTER, TOPIC_ID = "cluster-1", "topic-id-1"
-NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOUR = Window(NOON - timedelta(hours=1), NOON)
 OWNER, RIVAL = Owner("run 1"), Owner("run 2")
 MINUTE, NO_TIME = timedelta(minutes=1), timedelta(0)
@@ -43,18 +50,9 @@ Bounds = Mapping[int, tuple[int, int]]
 
 def snapshot_of(bounds: Bounds, *, topic_id: str = TOPIC_ID, topic: str = TOPIC) -> BrokerSnapshot:
     """What the broker says of these partitions."""
-    return BrokerSnapshot(
-        cluster_id=CLUSTER,
-        topic=topic,
-        topic_id=topic_id,
-        taken_at=NOON,
-        partitions={
-            partition: PartitionBounds(start, until, until, 0)
-            for partition, (start, until) in bounds.items()
-        },
-        is_compacted=False,
-        retention_ms=604_800_000,
-    )
+    partitions = {each: PartitionBounds(a, b, b, 0) for each, (a, b) in bounds.items()}
+    shown = a_snapshot(partitions, topic_id=topic_id)
+    return replace(shown, topic=topic, retention_ms=604_800_000)
 
 
 def opened(
@@ -71,10 +69,7 @@ def opened(
     )
 
 
-_CODES = {
-    Verdict.SUSPECTED: FindingCode.LOSS_NEAR,
-    Verdict.PROVEN_DUP: FindingCode.ABORTED_LANDED,
-}
+_CODES = {Verdict.SUSPECTED: FindingCode.LOSS_NEAR, Verdict.PROVEN_DUP: FindingCode.ABORTED_LANDED}
 
 
 def finding_of(
@@ -87,18 +82,14 @@ def finding_of(
     **evidence: object,
 ) -> Finding:
     """A finding of a loss, or one that may have the verdict."""
-    return Finding(
-        rule=RULE_OF[_CODES.get(verdict, FindingCode.EXPIRED)],
+    return a_finding(
+        _CODES.get(verdict, FindingCode.EXPIRED),
+        Level.L1,
         verdict=verdict,
-        level=Level.L1,
-        feed=FEED,
-        topic=TOPIC,
-        generation=1,
         partition=partition,
         from_offset=from_offset,
         until_offset=until_offset,
         cause=cause,
-        next_step="Look.",
         evidence=evidence,
     )
 
@@ -157,24 +148,24 @@ class LedgerStory:
     ) -> BatchPlan:
         """A batch of ranges given as (partition, from, until)."""
         known = generations if generations is not None else self.generations
-        return BatchPlan(
+        planned_ranges = [
+            planned(
+                from_offset,
+                until_offset,
+                partition=p,
+                generation_id=known[p].generation_id if p in known else 0,
+            )
+            for p, from_offset, until_offset in ranges
+        ]
+        plan = a_batch(
+            *planned_ranges,
             batch_id=BatchId(token_hex(8)),
-            feed=feed or self.feed,
-            root="/landing",
-            topic=TOPIC,
-            cluster_id=CLUSTER,
-            topic_id=topic_id,
-            ordinal=ordinal,
             label=window.from_instant if window else NOON,
             window=window,
-            ranges=tuple(
-                PlannedRange(
-                    known[p].generation_id if p in known else GenerationId(0),
-                    OffsetRange(TopicPartition(TOPIC, p), from_offset, until_offset),
-                )
-                for p, from_offset, until_offset in ranges
-            ),
+            ordinal=ordinal,
+            topic_id=topic_id,
         )
+        return replace(plan, feed=feed or self.feed, root="/landing")
 
     def freeze(
         self,
@@ -245,6 +236,12 @@ class LedgerStory:
         batches = (each.status.plan.batch_id for each in self.ledger.batches(FEED))
         found = (self.ledger.committed_batch(each) for each in batches)
         return [each.manifest for each in found if each]
+
+    def finding(self, number: int = 1) -> StoredFinding:
+        """The finding on record under this number."""
+        found = self.ledger.finding(number)
+        assert found
+        return found
 
     def status(self, batch_id: BatchId) -> BatchStatus:
         """The batch as it stands."""

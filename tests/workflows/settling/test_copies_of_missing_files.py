@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import AttemptId, BatchId, Owner
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
-from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.ports.file_store import FileStore, StoredEntry
@@ -26,6 +25,7 @@ from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
+from tests.support.builders import a_finding
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 from tests.support.unreadable_store import LISTS, unreadable
@@ -201,18 +201,10 @@ def test_a_copy_of_a_file_whose_rows_are_not_the_logs_is_kept(twice: Twice) -> N
         for each in services.ledger.committed_copies(twice.batch_id)
         if each.name == twice.committed.name
     ]
-    differs = Finding(
-        rule=RULE_OF[FindingCode.ROWS_DIFFER],
-        verdict=Verdict.PROVEN_LOSS,
-        level=Level.L4,
-        feed=FEED,
-        topic="orders",
-        generation=1,
-        partition=0,
+    differs = a_finding(
+        "C3",
         from_offset=10,
         until_offset=20,
-        cause="",
-        next_step="",
         evidence={"batch": twice.batch_id, "file": directory.name},
         subject=directory.name,
     )
