@@ -74,7 +74,7 @@ def _fired(trigger: Any, seconds: float = 20) -> dict[str, Any]:
 
 def test_a_feed_that_is_complete_is_not_waited_for(landed: Story) -> None:
     assert _sensor(BEFORE).execute({}) == NOW.isoformat()
-    assert _sensor(BEFORE.isoformat(), deferrable=False).execute({}) == NOW.isoformat()
+    assert _sensor(BEFORE.isoformat()).execute({}) == NOW.isoformat()
 
 
 def test_a_feed_that_is_not_complete_yet_is_waited_for_without_a_slot(landed: Story) -> None:
@@ -180,23 +180,3 @@ def test_a_wait_ends_so_long_after_the_instant(landed: Story) -> None:
     with pytest.raises(TaskDeferred) as deferred:
         _sensor(now - timedelta(hours=1), within=timedelta(hours=2)).execute({})
     assert timedelta(minutes=59) < deferred.value.timeout <= timedelta(hours=1)
-
-
-def test_a_sensor_that_is_rescheduled_waits_as_long_after_the_instant(landed: Story) -> None:
-    from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSensorTimeout
-
-    now = datetime.now(UTC)
-
-    class BegunBefore:
-        def get_first_reschedule_date(self, _: object) -> datetime:
-            return now - timedelta(minutes=70)
-
-    def execute(within: timedelta) -> None:
-        at = now - timedelta(minutes=70)
-        sensor = _sensor(at, within=within, deferrable=False, mode="reschedule")
-        sensor.execute({"ti": BegunBefore()})
-
-    with pytest.raises(AirflowRescheduleException):
-        execute(timedelta(hours=2))
-    with pytest.raises(AirflowSensorTimeout):
-        execute(timedelta(hours=1))

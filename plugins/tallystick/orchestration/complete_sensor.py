@@ -25,7 +25,7 @@ class FeedCompleteSensor(BaseSensorOperator):
     `at` is an instant or a template; unless given, the end of the run's data interval. A feed that
     is known to be short is waited for, too: a repair may mend it. With `within` the wait ends that
     long after `at`, else after the sensor's own `timeout`. While it waits, it is deferred and
-    holds no worker's slot, unless `deferrable` is false.
+    holds no worker's slot.
     """
 
     template_fields: Sequence[str] = ("feed", "at")
@@ -36,22 +36,20 @@ class FeedCompleteSensor(BaseSensorOperator):
         *,
         at: datetime | str = "{{ data_interval_end }}",
         within: timedelta | None = None,
-        deferrable: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.feed = feed
         self.at = at
         self.within = within
-        self.deferrable = deferrable
 
     def execute(self, context: Context) -> Any:
         """The instant up to which the feed is complete, as ISO 8601."""
         with in_airflow_terms():
             feed_file(feeds_folder(os.environ), self.feed)  # a mistyped name would wait for ever
-            self._shorten(instant_of(self.feed, "at", self.at), context)
-        if not self.deferrable:
-            return super().execute(context)
+            instant = instant_of(self.feed, "at", self.at)
+        if self.within is not None:
+            self.timeout = max(0.0, (instant + self.within - datetime.now(UTC)).total_seconds())
         found = self.poke(context)
         return found.xcom_value if found.is_done else self._wait()
 
@@ -91,12 +89,3 @@ class FeedCompleteSensor(BaseSensorOperator):
             timeout=timedelta(seconds=self.timeout),
         )
         raise AssertionError("a deferred task goes on elsewhere")
-
-    def _shorten(self, instant: datetime, context: Context) -> None:
-        if self.within is None:
-            return
-        counted_from = datetime.now(UTC)
-        if self.reschedule and not self.deferrable:
-            # Airflow counts the timeout of a sensor that comes again from its first reschedule.
-            counted_from = context["ti"].get_first_reschedule_date(context) or counted_from
-        self.timeout = max(0.0, (instant + self.within - counted_from).total_seconds())
