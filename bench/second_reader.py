@@ -28,7 +28,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import FeedName
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.wiring import open_services
+from tallystick.wiring.adapters import open_services
 from tallystick.workflows.committing import verification
 from tallystick.workflows.committing.log_as_read import JustRead
 from tallystick.workflows.committing.proving import proven

@@ -22,7 +22,7 @@ from sandbox.entry.system import ensure_java
 from tallystick.domain.identities import Owner
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.wiring import open_services
+from tallystick.wiring.adapters import open_services
 from tallystick.workflows.landing.run import land_feed
 
 TOPIC = "bench"

@@ -113,7 +113,7 @@ def test_airflows_settings_say_how_long_a_reader_waits(monkeypatch: pytest.Monke
     before = mounted.app.state
     with monkeypatch.context() as here:
         here.setenv(READER_SETTING, "12")
-        here.setattr("tallystick.wiring.patient_ledger", lambda _, patience: patience)
+        here.setattr("tallystick.wiring.adapters.patient_ledger", lambda _, patience: patience)
         state = importlib.reload(mounted).app.state
         assert (state.ledger.reader_seconds, state.airflow.reader_seconds) == (12, 12)
         assert mounted._opened() == timedelta(seconds=10)

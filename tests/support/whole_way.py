@@ -25,7 +25,7 @@ from tallystick.spark import searching
 from tallystick.spark.causes import cause_of
 from tallystick.spark.landing import land
 from tallystick.spark.scrubbing import scrub, write_result
-from tallystick.wiring import open_services
+from tallystick.wiring.adapters import open_services
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -20,7 +20,7 @@ import pytest
 from tallystick.errors import IngestionError, LedgerAccessRefused, SourceRefused
 from tallystick.settings.connections import connection_in
 from tallystick.spark.kafka_access import SECRETS_FILE
-from tallystick.wiring import open_services
+from tallystick.wiring.adapters import open_services
 from tallystick.workflows.planning.plan import dry_run
 from tallystick.workflows.services import Services
 from tests.support.ledger_server import LedgerServer

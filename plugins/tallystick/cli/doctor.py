@@ -129,7 +129,7 @@ def _of_feed(stage: Stage, feed: Feed) -> Iterator[CheckPart]:
 
 def _missing_connections(stage: Stage, feed: Feed) -> list[CheckPart]:
     """Each connection of the feed that does not exist, or can't be read."""
-    from tallystick.wiring import LEDGER_CONNECTION
+    from tallystick.wiring.adapters import LEDGER_CONNECTION
 
     names = (feed.source.connection, feed.target.connection, feed.spark.connection)
     found = []

@@ -34,15 +34,15 @@ from tallystick.workflows.services import Services
 
 
 def _open_services(feed: Feed, environ: Mapping[str, str]) -> AbstractContextManager[Services]:
-    from tallystick import wiring
+    from tallystick.wiring import adapters
 
-    return wiring.open_services(feed, partial(find_connection, environ))
+    return adapters.open_services(feed, partial(find_connection, environ))
 
 
 def _open_ledger(environ: Mapping[str, str]) -> AbstractContextManager[Ledger]:
-    from tallystick import wiring
+    from tallystick.wiring import adapters
 
-    return wiring.open_ledger(partial(find_connection, environ))
+    return adapters.open_ledger(partial(find_connection, environ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +95,15 @@ class Stage:
 
     def ledger_dsn(self) -> str:
         """Where the ledger is; holds a password."""
-        from tallystick import wiring
+        from tallystick.wiring import adapters
 
-        return wiring.ledger_dsn(partial(find_connection, self.environ))
+        return adapters.ledger_dsn(partial(find_connection, self.environ))
 
     def secrets_file(self, feed: Feed) -> str:
         """What Spark's nodes need to reach the feed's Kafka; holds its password and keys."""
-        from tallystick import wiring
+        from tallystick.wiring import adapters
 
-        return wiring.secrets_file(feed, partial(find_connection, self.environ))
+        return adapters.secrets_file(feed, partial(find_connection, self.environ))
 
     def new_owner(self) -> Owner:
         """A name that no other process has: no other owner's batches are taken over by mistake."""

@@ -20,7 +20,7 @@ from tallystick.errors import IngestionError
 from tallystick.orchestration.asked_completeness import Answer, ask
 from tallystick.orchestration.connections import airflow_connection_async
 from tallystick.settings.connections import Connection
-from tallystick.wiring import LEDGER_CONNECTION, patient_ledger
+from tallystick.wiring.adapters import LEDGER_CONNECTION, patient_ledger
 
 log = logging.getLogger(__name__)
 

@@ -61,7 +61,7 @@ def services_of(feed: Feed) -> Iterator[Services]:
     """
     # Adapters bring heavy libraries along, which a DAG file must not wait for.
     from tallystick.report.progress_line import plain_lines
-    from tallystick.wiring import open_services
+    from tallystick.wiring.adapters import open_services
 
     with (
         plain_lines(f"feed {feed.name}") as listener,
@@ -80,6 +80,6 @@ def bounded_by_airflow(services: Services) -> Services:
 
 def open_ledger() -> AbstractContextManager[Ledger]:
     """The ledger alone, for a task that asks nobody else: the others' libraries take a second."""
-    from tallystick import wiring
+    from tallystick.wiring import adapters
 
-    return wiring.open_ledger(airflow_connection)
+    return adapters.open_ledger(airflow_connection)

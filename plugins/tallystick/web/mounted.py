@@ -16,7 +16,7 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.connections import airflow_connection
 from tallystick.web.app import tallystick_app
 from tallystick.web.desk import READER_SECONDS, patience_of
-from tallystick.wiring import patient_ledger
+from tallystick.wiring.adapters import patient_ledger
 
 METRICS_CONNECTION: Final = "tallystick_metrics"
 """Its password is the token."""

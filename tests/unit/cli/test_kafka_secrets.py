@@ -10,7 +10,7 @@ import pytest
 from tallystick.errors import SecretsExposed
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feeds import load_feed
-from tallystick.wiring import open_services, shipped_secrets
+from tallystick.wiring.adapters import open_services, shipped_secrets
 from tests.support.command_line import CommandLine
 
 SASL = {
