@@ -107,7 +107,8 @@ Size = Annotated[
 ]
 ConnectionId = Annotated[
     str,
-    AfterValidator(_checked(notation.connection_id)),
+    # An environment variable `AIRFLOW_CONN_<ID>` can carry it, too.
+    Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,199}$"),
     Accepted("an Airflow connection id: letters, digits and _"),
 ]
 
@@ -227,7 +228,7 @@ class SparkSettings(Section):
     connection: ConnectionId = "spark_default"
     pool: Annotated[
         str,
-        AfterValidator(_checked(notation.pool_name)),
+        Field(pattern=r"^[A-Za-z0-9._-]{1,250}$"),
         Accepted("an Airflow pool's name: 1 to 250 of a-z, A-Z, 0-9, '.', '_', '-'"),
     ] = "default_pool"
     """Where landing tasks wait for their turn; it must exist, or Airflow never starts them."""
@@ -315,8 +316,10 @@ class Feed(Section):
     name: Annotated[
         str,
         Field(alias="feed"),
-        AfterValidator(_checked(notation.feed_name)),
-        Accepted(f"1 to {notation.MAX_FEED_NAME} of a-z, 0-9, '_', '-', beginning with a letter"),
+        # `reconcile_<feed>` is a DAG's id (at most 250), `dag_id=reconcile_<feed>` a directory of
+        # logs (255). Lower case only, so that two names never differ by case alone.
+        Field(pattern=r"^[a-z][a-z0-9_-]{0,199}$"),
+        Accepted("1 to 200 of a-z, 0-9, '_', '-', beginning with a letter"),
     ]
     source: Source
     schedule: Schedule

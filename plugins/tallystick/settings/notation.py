@@ -13,8 +13,6 @@ from zoneinfo import ZoneInfo
 
 from croniter import CroniterError, croniter  # type: ignore[import-untyped]
 
-# `reconcile_<feed>` is a DAG id (at most 250), `dag_id=reconcile_<feed>` a directory of logs (255).
-MAX_FEED_NAME: Final = 200
 # Airflow takes these and nothing else that begins with @.
 CRON_PRESETS: Final = {
     "@hourly": "0 * * * *",
@@ -27,10 +25,7 @@ CRON_PRESETS: Final = {
 MAX_DURATION: Final = timedelta(days=3650)
 MAX_SIZE: Final = 10**18
 
-_FEED_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_CONNECTION_ID: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,199}")
-_POOL: Final = re.compile(r"[A-Za-z0-9._-]{1,250}")
 _DURATION: Final = re.compile(r"(\d+[smhdw])+")
 _DURATION_PART: Final = re.compile(r"(\d+)([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -40,33 +35,9 @@ _PATH_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+@,-]{0,254}")
 _MAX_ROOT: Final = 1000
 
 
-def feed_name(text: str) -> str:
-    """The name, if Kafka clients, HDFS paths and Airflow ids can all carry it.
-
-    Lower case only, so that two names never differ by case alone.
-    """
-    if len(text) > MAX_FEED_NAME or not _FEED_NAME.fullmatch(text):
-        raise ValueError("")
-    return text
-
-
 def topic_name(text: str) -> str:
     """The name, if it is one by Kafka's rule; a leading `_` or `.` is legal."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
-        raise ValueError("")
-    return text
-
-
-def connection_id(text: str) -> str:
-    """The id, if an environment variable `AIRFLOW_CONN_<ID>` can carry it too."""
-    if not _CONNECTION_ID.fullmatch(text):
-        raise ValueError("")
-    return text
-
-
-def pool_name(text: str) -> str:
-    """The name, if it is one that needs no quotes anywhere."""
-    if not _POOL.fullmatch(text):
         raise ValueError("")
     return text
 
