@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import tomllib
-from pathlib import Path
 
 import tallystick
 from tests.conftest import LONGEST
