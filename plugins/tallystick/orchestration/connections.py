@@ -43,6 +43,14 @@ def _missing(conn_id: str) -> Iterator[None]:
         ) from error
 
 
+def connect_url(conn_id: str) -> str:
+    """Returns the URL that Airflow's Spark provider makes of a connection."""
+    from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+    url: str = SparkConnectHook(conn_id).get_connection_url()
+    return url
+
+
 @contextmanager
 def services_of(feed: Feed) -> Iterator[Services]:
     """The feed's adapters, opened with Airflow's connections and closed at the end of the block.
@@ -57,7 +65,7 @@ def services_of(feed: Feed) -> Iterator[Services]:
 
     with (
         plain_lines(f"feed {feed.name}") as listener,
-        open_services(feed, airflow_connection) as services,
+        open_services(feed, airflow_connection, url_of=connect_url) as services,
     ):
         yield services.heard_by(listener)
 

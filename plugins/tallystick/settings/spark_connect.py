@@ -32,6 +32,17 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 _SERVER: Final = "the server's host, such as spark.example.com"
 
 
+def session_url(url: str, session_id: str) -> str:
+    """Returns PySpark's address of this session; the user is `tallystick` if it has none.
+
+    PySpark takes a slash in a token for a path, and the provider's hook leaves it as it is.
+    """
+    server, _, parameters = url.partition("/;")
+    told = parameters.replace("/", "%2F") if parameters else ""
+    user = "" if ";user_id=" in url else ";user_id=tallystick"
+    return f"{server.rstrip('/')}/{';' * bool(told)}{told}{user};session_id={session_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class SparkConnectConnection:
     """A Spark Connect server, and as whom sessions are opened there."""
@@ -49,21 +60,17 @@ class SparkConnectConnection:
         """The server, without anything that is secret."""
         return f"sc://{self.host}:{self.port}"
 
-    def session_url(self, session_id: str) -> str:
-        """Returns PySpark's address of this session; the user is `tallystick` if it has none.
+    @property
+    def url(self) -> str:
+        """Returns what the provider's hook makes of this connection; it holds the token.
 
-        It is what the provider's hook makes of the connection, which takes seconds to import; but
-        PySpark takes a slash in a token for a path, and the hook leaves it as it is.
+        Only who works without Airflow needs it: the hook takes seconds to import.
         """
-        token = self.token.get_secret_value() if self.token else ""
-        told = {
-            "user_id": self.user or "tallystick",
-            "token": token,
-            "use_ssl": "true" if self.use_ssl else "",
-            "session_id": session_id,
-        }
-        parameters = [f"{key}={quote(value, safe='')}" for key, value in told.items() if value]
-        return f"{self.address}/;{';'.join(parameters)}"
+        parameters = {"user_id": self.user, "token": self.token and self.token.get_secret_value()}
+        if self.use_ssl:
+            parameters["use_ssl"] = "true"
+        told = [f"{key}={quote(value)}" for key, value in parameters.items() if value]
+        return f"{self.address}/{';' * bool(told)}{';'.join(told)}"
 
     @classmethod
     def of(cls, connection: Connection) -> SparkConnectConnection:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -27,7 +28,7 @@ from tallystick.settings.feeds import feed_names, feeds_folder
 from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
-from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection
+from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection, session_url
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.installed_spark import require_hadoop_conf, require_kubernetes, require_spark
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
@@ -35,6 +36,7 @@ from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services
 
 ConnectionOf = Callable[[str], Connection]
+UrlOf = Callable[[str], str]
 LEDGER_CONNECTION: Final = "ledger_default"
 _PACKAGE: Final = Path(tallystick.__file__).resolve().parent
 # What spark-submit starts lies beside plugins/ in a checkout; a wheel has no such place.
@@ -116,13 +118,27 @@ def secrets_file(feed: Feed, connection_of: ConnectionOf) -> str:
     return secrets_text(kafka_access(kafka.properties).secrets)
 
 
-def _engine(feed: Feed, connection_of: ConnectionOf) -> ConnectServer | SparkPlace:
-    """What the feed's connection names, by its type; nothing falls back to the other."""
+def connect_server(
+    feed: Feed, connection_of: ConnectionOf, url_of: UrlOf | None = None
+) -> ConnectServer | None:
+    """The Spark Connect server that the feed's connection names; None for one of spark-submit.
+
+    `url_of` gives the URL of a connection by its id, as Airflow's provider makes it; without it the
+    connection is read by the provider's rules.
+    """
     connection = connection_of(feed.spark.connection)
     if connection.conn_type != CONN_TYPE:
-        return spark_place(feed, connection_of)
+        return None
     found = SparkConnectConnection.of(connection)
-    return ConnectServer(found.address, found.session_url, found.kafka_secrets)
+    url = url_of(feed.spark.connection) if url_of else found.url
+    return ConnectServer(found.address, partial(session_url, url), found.kafka_secrets)
+
+
+def _engine(
+    feed: Feed, connection_of: ConnectionOf, url_of: UrlOf | None = None
+) -> ConnectServer | SparkPlace:
+    """What the feed's connection names, by its type; nothing falls back to the other."""
+    return connect_server(feed, connection_of, url_of) or spark_place(feed, connection_of)
 
 
 def _runner(
@@ -149,11 +165,15 @@ def _access(feed: Feed, kafka: KafkaConnection, engine: ConnectServer | SparkPla
 
 @contextmanager
 def open_services(
-    feed: Feed, connection_of: ConnectionOf, spark: SparkRunner | None = None
+    feed: Feed,
+    connection_of: ConnectionOf,
+    spark: SparkRunner | None = None,
+    url_of: UrlOf | None = None,
 ) -> Iterator[Services]:
     """Everything a workflow needs for one feed, closed at the end of the block.
 
-    Without a runner, the type of the feed's Spark connection decides. Raises ConnectionMissing or
+    Without a runner, the type of the feed's Spark connection decides; `url_of` as in
+    `connect_server`. Raises ConnectionMissing or
     ConfigurationError for the first connection that is missing or wrong.
     """
     from tallystick.sources.broker_view import KafkaBrokerView
@@ -165,7 +185,7 @@ def open_services(
     kafka = KafkaConnection.of(connection_of(feed.source.connection))
     hdfs = WebHdfsConnection.of(connection_of(feed.target.connection))
     dsn = ledger_dsn(connection_of)
-    engine = _engine(feed, connection_of)
+    engine = _engine(feed, connection_of, url_of)
     access = _access(feed, kafka, engine)
     with ExitStack() as stack:
         broker = stack.enter_context(
