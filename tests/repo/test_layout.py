@@ -94,7 +94,7 @@ def test_the_licence_is_the_one_that_is_claimed() -> None:
     assert "END OF TERMS AND CONDITIONS" in text
 
 
-def test_the_entry_script_can_be_run() -> None:
+def test_the_scripts_can_be_run() -> None:
     assert (ROOT / "tallystick").stat().st_mode & 0o111
     for each in (ROOT / ".ci").iterdir():
         assert each.stat().st_mode & 0o111, each
