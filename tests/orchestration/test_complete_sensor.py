@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,24 @@ def test_the_trigger_fires_at_proof_and_not_before(landed: Story) -> None:
     with pytest.raises(TimeoutError):
         _fired(_trigger(AFTER), seconds=1)
     assert _fired(_trigger(NOW))["complete_up_to"] == NOW.isoformat()
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_trigger_that_is_cancelled_while_an_answer_arrives_is_over(turns: int) -> None:
+    from tallystick.orchestration.complete_trigger import _within
+
+    async def story() -> bool:
+        asked: Future[Any] = Future()
+        waiting = asyncio.create_task(_within(asked, 60))
+        await asyncio.sleep(0.01)
+        asked.set_result("not yet")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        is_cancelled = waiting.cancel()
+        await asyncio.wait([waiting])
+        return waiting.cancelled() == is_cancelled
+
+    assert asyncio.run(story())
 
 
 def test_a_feed_of_which_nothing_is_landed_holds_the_trigger_until_it_is(unlanded: Story) -> None:

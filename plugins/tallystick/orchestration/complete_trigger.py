@@ -79,4 +79,6 @@ class FeedCompleteTrigger(BaseTrigger):
 
 async def _within(asked: Future[Answer], seconds: float) -> Answer:
     """The answer; raises TimeoutError after so long, and the question goes on."""
-    return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(asked)), max(seconds, 1.0))
+    # Until Python 3.12 `wait_for` drops a cancellation that comes together with the answer.
+    async with asyncio.timeout(max(seconds, 1.0)):
+        return await asyncio.shield(asyncio.wrap_future(asked))
