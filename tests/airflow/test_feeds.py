@@ -21,7 +21,15 @@ import pytest
 from sandbox import Sandbox
 from sandbox.airflow_rest import AirflowRefused
 from tallystick.domain.offsets.ranges import overlaps_in
-from tests.support.airflow_place import ROOT, AirflowPlace, Run, a_feed, drivers_of, until
+from tests.support.airflow_place import (
+    HOUR_BEGAN,
+    ROOT,
+    AirflowPlace,
+    Run,
+    a_feed,
+    drivers_of,
+    until,
+)
 from tests.support.connect_works import frozen, works_of
 from tests.support.kafka_producers import (
     AWKWARD,
@@ -284,7 +292,6 @@ def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlac
     place.start("ingest_reread").succeeds()
     server = place.spark_connect
     run = place.start("reconcile_reread")
-    # At a full hour the server lands for the feeds of earlier tests, too.
     until("its session is open", lambda: ": session " in run.log("reconcile"))
     doomed = set(until("the server reads", lambda: works_of(server)))
     mark_failed(place, run, "reconcile")
@@ -299,8 +306,7 @@ def test_backfills_in_any_order_twice_and_beside_the_schedule_land_each_offset_o
     place: AirflowPlace,
 ) -> None:
     create_topic(place.kafka, "windowed", partitions=2)
-    this_hour = datetime.now(tz=UTC).replace(minute=0, second=0, microsecond=0)
-    hours = [this_hour - timedelta(hours=back) for back in (3, 2, 1, 0)]
+    hours = [HOUR_BEGAN - timedelta(hours=back) for back in (3, 2, 1, 0)]
     for start, end in pairwise(hours):
         middle = int((start + (end - start) / 2).timestamp() * 1000)
         for partition in range(2):

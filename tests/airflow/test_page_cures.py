@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from sandbox import Sandbox
 from sandbox.services.airflow_settings import ADMIN
-from tests.support.airflow_place import AirflowPlace, Run, a_feed, until
+from tests.support.airflow_place import HOUR_BEGAN, AirflowPlace, Run, a_feed, until
 from tests.support.busy import BUSY_SECONDS, READER_SETTING
 from tests.support.chromium import Person, at, chromium
 from tests.support.kafka_producers import messages, produce
@@ -128,9 +128,8 @@ def test_a_range_is_backfilled_from_airflows_form(place: AirflowPlace, ada: Pers
     ada.page.get_by_role("button", name="Trigger").click()
     form = ada.page.get_by_role("dialog").first
     form.get_by_text("Backfill", exact=True).click()
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    pick(ada, "From", hour - timedelta(hours=5))
-    pick(ada, "To", hour - timedelta(hours=4))
+    pick(ada, "From", HOUR_BEGAN - timedelta(hours=5))
+    pick(ada, "To", HOUR_BEGAN - timedelta(hours=4))
     form.get_by_text("All Runs").click()
     form.get_by_role("button", name="Run Backfill").click()
     runs = until("its runs", lambda: place.backfilled("ingest_cured"))

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,16 @@ SOON_MISSED = {
 }
 
 
+HOUR_BEGAN = datetime.now(tz=UTC).replace(second=0, microsecond=0) - timedelta(minutes=5)
+"""When the schedules' present hour began: none ends while a test counts what its own run landed."""
+
+
 def a_feed(name: str, **parts: Any) -> dict[str, Any]:
     """A feed file's content; the topic bears the feed's name."""
     return {
         "feed": name,
         "source": {"topic": name},
-        "schedule": {"cron": "0 * * * *", "start_date": "2026-11-01"},
+        "schedule": {"cron": f"{HOUR_BEGAN.minute} * * * *", "start_date": "2026-11-01"},
         "target": {"root": ROOT, "replication": 1},
         "spark": {"pool": "spark_local"},
     } | parts
