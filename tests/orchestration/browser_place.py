@@ -55,7 +55,7 @@ def api_server(ledger_dsn: str) -> Iterator[ApiServer]:
         READER_SETTING: str(BUSY_SECONDS),
         "PYTHONPATH": SETTINGS["AIRFLOW__CORE__PLUGINS_FOLDER"],
     }  # fmt: skip
-    program = Path(sys.executable).parent / "airflow"
+    program = str(Path(sys.executable).parent / "airflow")
     command = [program, "api-server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     log = HOME / "api-server.log"
     with log.open("wb") as out:

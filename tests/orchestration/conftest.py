@@ -22,7 +22,8 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tests.orchestration.page_place import PagePlace
 from tests.orchestration.stage import Stage
-from tests.support.ledger_story import FEED, LedgerStory, finding_of
+from tests.support.builders import FEED
+from tests.support.ledger_story import LedgerStory, finding_of
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import Story
 

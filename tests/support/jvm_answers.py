@@ -17,5 +17,5 @@ def jvm_of(service: Service) -> psutil.Process:
 
 def jvm_answer(service: Service, command: str) -> str:
     """What it answers to a command of jcmd; raises CalledProcessError where it refuses."""
-    argv = [ensure_java() / "bin" / "jcmd", str(jvm_of(service).pid), command]
+    argv = [str(ensure_java() / "bin" / "jcmd"), str(jvm_of(service).pid), command]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

@@ -76,7 +76,7 @@ class Story:
             ledger=Counted(Ledger(self.dsn), countdown),  # type: ignore[arg-type]
             broker=self.broker,
             store=store,
-            spark=Counted(ScriptedSpark(self.broker, store), countdown),  # type: ignore[arg-type]
+            spark=Counted(ScriptedSpark(self.broker, store), countdown),
             clock=FixedClock(),
             new_id=lambda: token_hex(8),
             second_ledger=lambda: Ledger(self.dsn),
