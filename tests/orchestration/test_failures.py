@@ -14,7 +14,7 @@ LEFT_TO_OTHERS = [errors.AttemptFenced("b1", 3, 4), errors.BatchBusy("b1", "dag/
 TRIED_AGAIN = [
     errors.BrokerUnavailable("broker:9092", "timed out"),
     errors.StorageUnavailable("/data", "safe mode"),
-    errors.RenameOutcomeUnknown("/a", "/b", "connection lost"),
+    errors.RenameOutcomeUnknown("/a", "connection lost", "/b"),
     errors.ApplicationFailed("b1", "local-1", "out of memory"),
     errors.LedgerUnavailable("connection refused"),
     errors.ClaimConflict("orders", "orders-0 [0, 5)"),

@@ -12,25 +12,18 @@ class ConfigurationError(IngestionError):
 
     next_step = "Correct the setting and run again."
 
-    def __init__(self, setting: str, value: object, accepted: str, *, where: str = "") -> None:
-        super().__init__(setting, value, accepted, where)
-        self.setting, self.value, self.accepted, self.where = setting, value, accepted, where
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_configuration_error, (type(self), *self.args), self.__dict__)
+    setting: str
+    value: object
+    accepted: str
+    where: str = ""
 
     def sentence(self) -> str:
-        """The place, the setting, its value and what is accepted."""
+        """In the words of the class, or the place, the setting, its value and what is accepted."""
+        if self.said:
+            return super().sentence()
         place = f"{self.where}: " if self.where else ""
         value = "missing" if self.value is None else repr(self.value)
         return f"{place}{self.setting} is {value}; accepted: {self.accepted}."
-
-
-def _configuration_error(
-    kind: type[ConfigurationError], setting: str, value: object, accepted: str, where: str
-) -> ConfigurationError:
-    """The error again, on the other side of a process border."""
-    return kind(setting, value, accepted, where=where)
 
 
 class FeedFileInvalid(ConfigurationError):
@@ -42,9 +35,6 @@ class FeedFileInvalid(ConfigurationError):
         super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
         self.args = (tuple(problems),)
         self.problems = tuple(problems)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), self.args, self.__dict__)
 
     def sentence(self) -> str:
         """The problems, each with file, line, key, value and what is accepted."""
@@ -58,10 +48,7 @@ class FeedUnknown(ConfigurationError):
     """No feed bears this name."""
 
     next_step = "List the feeds: tallystick feed list"
-
-    def sentence(self) -> str:
-        """The name, the folder, and the names that are there."""
-        return f"there is no feed {self.value!r} in {self.where}; {self.accepted}."
+    said = "there is no feed {value!r} in {where}; {accepted}."
 
 
 class ConnectionMissing(ConfigurationError):
@@ -71,10 +58,7 @@ class ConnectionMissing(ConfigurationError):
         "Create it in Airflow and set AIRFLOW_HOME as that Airflow has it, or set one of these"
         " variables."
     )
-
-    def sentence(self) -> str:
-        """The connection's id, and every place that was looked at."""
-        return f"connection {self.setting!r} does not exist; looked for: {self.accepted}."
+    said = "connection {setting!r} does not exist; looked for: {accepted}."
 
 
 class SecretsExposed(ConfigurationError):
@@ -120,7 +104,4 @@ class RunParameterUnknown(ConfigurationError):
     """A run was given a parameter that its form does not have; nothing was done."""
 
     next_step = "Nothing was done. Correct the key, then trigger the run again."
-
-    def sentence(self) -> str:
-        """The DAG, the key without its value, and the key that was meant."""
-        return f"{self.where}: unknown parameter {self.setting!r}; {self.accepted}."
+    said = "{where}: unknown parameter {setting!r}; {accepted}."

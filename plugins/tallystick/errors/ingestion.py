@@ -6,18 +6,31 @@ Beside it the errors with which a run ends after it has done what it could.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, dataclass_transform
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+@dataclass(eq=False, repr=False)
 class IngestionError(Exception):
     """Something stopped the story."""
 
+    said: ClassVar[str] = ""
+    """What happened, over the fields; an error without says its docstring."""
     next_step: ClassVar[str] = "Read the log above this line."
     retry: ClassVar[bool] = False
-    blames_batch: bool = True
+    blames_batch = True
     """False: the attempt counts as none, since no batch can be the cause."""
-    place: tuple[str, ...] = ()
+    place: tuple[str, ...] = field(default=(), init=False)
     """What the story knew and the adapter could not know: feed, step, batch, ranges."""
+
+    def __init_subclass__(cls) -> None:
+        """An error is its sentence and its fields: each class is a dataclass."""
+        dataclass(eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
+        # By its arguments an error is made anew where it has crossed a process border.
+        self.args = tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     def describe(self) -> str:
         """Where, as far as the sentence does not say it itself, and what happened."""
@@ -27,7 +40,8 @@ class IngestionError(Exception):
 
     def sentence(self) -> str:
         """What happened, in the words of the class."""
-        return " ".join(str(part) for part in self.args) or (self.__doc__ or "").strip()
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        return self.said.format(**told) or (self.__doc__ or "").strip()
 
     def __str__(self) -> str:
         return f"{self.describe()} {self.next_step}"
@@ -39,19 +53,21 @@ class VerificationFailed(IngestionError):
     # Looking at the same files again would find the same: the batch must be landed anew.
     next_step = "Nothing was committed. Run again: another attempt lands the batch anew."
 
-    def __init__(self, batch: str, problems: Sequence[str]) -> None:
-        super().__init__(batch, tuple(problems))
+    batch: str
+    problems: Sequence[str]
 
     def sentence(self) -> str:
         """The batch, and every problem with its exact offsets."""
-        batch, problems = self.args
-        return f"batch {batch} is not proven: {'; '.join(problems)}."
+        return f"batch {self.batch} is not proven: {'; '.join(self.problems)}."
 
 
 class RepairRefused(IngestionError):
     """The repair that was asked for can't be done; nothing has changed."""
 
     next_step = "See what is open, and what a repair would do: tallystick repair FEED --dry-run"
+
+    said = "{reason}"
+    reason: str
 
 
 class RetirementRefused(IngestionError):
@@ -62,13 +78,9 @@ class RetirementRefused(IngestionError):
         " over: tallystick batches FEED"
     )
 
-    def __init__(self, feed: str, reason: str) -> None:
-        super().__init__(feed, reason)
-
-    def sentence(self) -> str:
-        """The feed, and what is left of it."""
-        feed, reason = self.args
-        return f"feed {feed} is not retired: {reason}."
+    said = "feed {feed} is not retired: {reason}."
+    feed: str
+    reason: str
 
 
 class CheckFailed(IngestionError):
@@ -76,10 +88,12 @@ class CheckFailed(IngestionError):
 
     next_step = "See what it is, and what to do: tallystick findings FEED"
 
-    def __init__(self, feed: str, verdict: str, troubles: str, findings: str) -> None:
-        super().__init__(feed, verdict, troubles, findings)
+    feed: str
+    verdict: str
+    troubles: str
+    findings: str
 
     def sentence(self) -> str:
         """The feed, the worst verdict, how many troubles, and the findings' numbers."""
-        feed, verdict, troubles, findings = self.args
-        return f"feed {feed}: {verdict}, {troubles}{f' ({findings})' if findings else ''}."
+        numbers = f" ({self.findings})" if self.findings else ""
+        return f"feed {self.feed}: {self.verdict}, {self.troubles}{numbers}."

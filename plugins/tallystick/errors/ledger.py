@@ -17,12 +17,8 @@ class LedgerUnavailable(LedgerError):
     next_step = "Check the database and connection ledger_default, then run again: nothing is lost."
     retry = True
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-
-    def sentence(self) -> str:
-        """What the database client said; never the password."""
-        return f"the ledger can't be reached: {self.args[0]}."
+    said = "the ledger can't be reached: {reason}."
+    reason: str
 
 
 class LedgerAccessRefused(LedgerError):
@@ -33,12 +29,8 @@ class LedgerAccessRefused(LedgerError):
         " of access (docs/install.md, The ledger's server), then run again."
     )
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-
-    def sentence(self) -> str:
-        """What the database client or the server said; never the password."""
-        return f"connection ledger_default was refused: {self.args[0]}."
+    said = "connection ledger_default was refused: {reason}."
+    reason: str
 
 
 class LedgerRefused(LedgerError):
@@ -46,13 +38,9 @@ class LedgerRefused(LedgerError):
 
     next_step = "Nothing changed. This is a defect or a missing right: report it with this text."
 
-    def __init__(self, statement: str, reason: str) -> None:
-        super().__init__(statement, reason)
-
-    def sentence(self) -> str:
-        """The statement's name and the database's words."""
-        statement, reason = self.args
-        return f"the ledger refused {statement}: {reason}."
+    said = "the ledger refused {statement}: {reason}."
+    statement: str
+    reason: str
 
 
 class LedgerRightMissing(LedgerRefused):
@@ -70,13 +58,9 @@ class ClaimConflict(LedgerError):
     next_step = "Plan again: another run has claimed these offsets. Nothing was changed."
     retry = True
 
-    def __init__(self, feed: str, detail: str) -> None:
-        super().__init__(feed, detail)
-
-    def sentence(self) -> str:
-        """The feed, and the two ranges."""
-        feed, detail = self.args
-        return f"feed {feed}: a planned range overlaps one in the ledger: {detail}."
+    said = "feed {feed}: a planned range overlaps one in the ledger: {detail}."
+    feed: str
+    detail: str
 
 
 class BatchBusy(LedgerError):
@@ -85,13 +69,10 @@ class BatchBusy(LedgerError):
     next_step = "Leave the batch alone. If its owner is dead, the lease runs out by itself."
     retry = True
 
-    def __init__(self, batch: str, owner: str, seconds_left: float) -> None:
-        super().__init__(batch, owner, seconds_left)
-
-    def sentence(self) -> str:
-        """The batch, who holds it, and for how long at least."""
-        batch, owner, seconds_left = self.args
-        return f"batch {batch} is held by {owner} for another {seconds_left:.0f} s at least."
+    said = "batch {batch} is held by {owner} for another {seconds_left:.0f} s at least."
+    batch: str
+    owner: str
+    seconds_left: float
 
 
 class BatchUnknown(LedgerError):
@@ -99,12 +80,8 @@ class BatchUnknown(LedgerError):
 
     next_step = "List the batches: tallystick batches FEED"
 
-    def __init__(self, batch: str) -> None:
-        super().__init__(batch)
-
-    def sentence(self) -> str:
-        """The id that was asked for."""
-        return f"batch {self.args[0]} is not in the ledger."
+    said = "batch {batch} is not in the ledger."
+    batch: str
 
 
 class AttemptFenced(LedgerError):
@@ -112,16 +89,13 @@ class AttemptFenced(LedgerError):
 
     next_step = "Stop. Leave this attempt's staging directory to the next sweep."
 
-    def __init__(self, batch: str, token: int, newest: int) -> None:
-        super().__init__(batch, token, newest)
-
-    def sentence(self) -> str:
-        """The batch, this attempt's token and the newest one."""
-        batch, token, newest = self.args
-        return (
-            f"batch {batch}: attempt number {newest} has taken over from this one, number {token}"
-            " (their fencing tokens)."
-        )
+    said = (
+        "batch {batch}: attempt number {newest} has taken over from this one, number {token}"
+        " (their fencing tokens)."
+    )
+    batch: str
+    token: int
+    newest: int
 
 
 class CommitOutcomeUnknown(LedgerError):
@@ -130,13 +104,10 @@ class CommitOutcomeUnknown(LedgerError):
     next_step = "Nothing was deleted. Run again: the next run looks up this attempt first."
     retry = True
 
-    def __init__(self, batch: str, attempt: str, reason: str) -> None:
-        super().__init__(batch, attempt, reason)
-
-    def sentence(self) -> str:
-        """The batch and the attempt whose commit is unknown."""
-        batch, attempt, reason = self.args
-        return f"batch {batch}: it is unknown if attempt {attempt} committed: {reason}."
+    said = "batch {batch}: it is unknown if attempt {attempt} committed: {reason}."
+    batch: str
+    attempt: str
+    reason: str
 
 
 class SchemaOutOfDate(LedgerError):
@@ -144,13 +115,9 @@ class SchemaOutOfDate(LedgerError):
 
     next_step = "Run: tallystick ledger migrate (older schema), or update Tallystick (newer one)."
 
-    def __init__(self, found: int, wanted: int) -> None:
-        super().__init__(found, wanted)
-
-    def sentence(self) -> str:
-        """Both schema numbers."""
-        found, wanted = self.args
-        return f"the ledger has schema {found}, this code needs {wanted}."
+    said = "the ledger has schema {found}, this code needs {wanted}."
+    found: int
+    wanted: int
 
 
 class EvidenceChanged(LedgerError):
@@ -158,13 +125,11 @@ class EvidenceChanged(LedgerError):
 
     next_step = "Nothing was changed. Read it again: tallystick explain FINDING"
 
-    def __init__(self, finding: int, accepted: str, found: str, cause: str) -> None:
-        super().__init__(finding, accepted, found, cause)
-
-    def sentence(self) -> str:
-        """The finding, both digests, and what is found now."""
-        finding, accepted, found, cause = self.args
-        return f"the evidence of finding {finding} is {found} by now, not {accepted}: {cause}"
+    said = "the evidence of finding {finding} is {found} by now, not {accepted}: {cause}"
+    finding: int
+    accepted: str
+    found: str
+    cause: str
 
 
 class WaiverRefused(LedgerError):
@@ -172,19 +137,18 @@ class WaiverRefused(LedgerError):
 
     next_step = "Nothing was changed. Look at the finding again: tallystick explain FINDING"
 
-    def __init__(self, finding: int, reason: str) -> None:
-        super().__init__(finding, reason)
-
-    def sentence(self) -> str:
-        """The finding, and why not."""
-        finding, reason = self.args
-        return f"finding {finding}: {reason}."
+    said = "finding {finding}: {reason}."
+    finding: int
+    reason: str
 
 
 class ReportMissing(LedgerError):
     """No report of the feed is stored for that time."""
 
     next_step = "Make one now: tallystick reconcile FEED"
+
+    said = "{reason}"
+    reason: str
 
 
 class LedgerBehind(LedgerError):
@@ -195,12 +159,12 @@ class LedgerBehind(LedgerError):
 
     next_step = "Nothing was landed. Run: tallystick ledger rebuild FEED (docs/runbook.md, A10)."
 
-    def __init__(self, feed: str, directories: Sequence[str]) -> None:
-        super().__init__(feed, tuple(directories))
+    feed: str
+    directories: Sequence[str]
 
     def sentence(self) -> str:
         """The feed, how many directories, and the first of them."""
-        feed, found = self.args
+        feed, found = self.feed, self.directories
         if len(found) == 1:
             return f"feed {feed}: HDFS holds 1 batch that the ledger does not know: {found[0]}."
         return (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from tallystick.errors.ingestion import IngestionError
 
 
@@ -17,13 +19,9 @@ class BrokerUnavailable(SourceError):
     )
     retry = True
 
-    def __init__(self, servers: str, reason: str) -> None:
-        super().__init__(servers, reason)
-
-    def sentence(self) -> str:
-        """The servers asked, and what they said."""
-        servers, reason = self.args
-        return f"Kafka at {servers} did not answer: {reason}."
+    said = "Kafka at {servers} did not answer: {reason}."
+    servers: str
+    reason: str
 
 
 class PartitionsLeaderless(BrokerUnavailable):
@@ -35,16 +33,12 @@ class TopicUnknown(SourceError):
 
     next_step = "Create the topic, or correct source.topic in the feed file, then run again."
     blames_batch = False
-    cluster_id: str | None = None
+    cluster_id: str | None = field(default=None, init=False)
     """Of the cluster that has answered, where it said so."""
 
-    def __init__(self, topic: str, servers: str) -> None:
-        super().__init__(topic, servers)
-
-    def sentence(self) -> str:
-        """The topic and the cluster."""
-        topic, servers = self.args
-        return f"topic {topic!r} does not exist on the cluster at {servers}."
+    said = "topic {topic!r} does not exist on the cluster at {servers}."
+    topic: str
+    servers: str
 
 
 class TopicGone(TopicUnknown):
@@ -55,10 +49,7 @@ class TopicGone(TopicUnknown):
         " seen of it and is not landed is named by: tallystick reconcile FEED"
     )
 
-    def sentence(self) -> str:
-        """The topic and the cluster."""
-        topic, servers = self.args
-        return f"topic {topic!r}, which was landed before, is gone from the cluster at {servers}."
+    said = "topic {topic!r}, which was landed before, is gone from the cluster at {servers}."
 
 
 class SourceRefused(SourceError):
@@ -66,13 +57,9 @@ class SourceRefused(SourceError):
 
     next_step = "Check the connection's user and its rights, then run again."
 
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-
-    def sentence(self) -> str:
-        """What was asked, and what the broker said."""
-        place, reason = self.args
-        return f"Kafka refused {place}: {reason}."
+    said = "Kafka refused {asked}: {reason}."
+    asked: str
+    reason: str
 
 
 class RightMissing(SourceRefused):
@@ -80,10 +67,7 @@ class RightMissing(SourceRefused):
 
     next_step = "Give it: docs/install.md, Kafka with passwords and keys, has the command."
 
-    def sentence(self) -> str:
-        """What was asked, and the right that is missing."""
-        place, right = self.args
-        return f"Kafka refused {place}: its user has no right {right} (authorization failed)."
+    said = "Kafka refused {asked}: its user has no right {reason} (authorization failed)."
 
 
 class LogUnreadable(SourceRefused):
@@ -94,10 +78,7 @@ class LogUnreadable(SourceRefused):
         " then run again."
     )
 
-    def sentence(self) -> str:
-        """The place in the log, and what is wrong there."""
-        place, reason = self.args
-        return f"Kafka's log can't be read at {place}: {reason}."
+    said = "Kafka's log can't be read at {asked}: {reason}."
 
 
 class TimesUnknown(SourceRefused):
@@ -108,10 +89,7 @@ class TimesUnknown(SourceRefused):
         " write a newer message format to this topic. Then run again."
     )
 
-    def sentence(self) -> str:
-        """What was asked, and why there is no answer."""
-        asked, reason = self.args
-        return f"Kafka knows no times for {asked}: its messages are of version 0 ({reason})."
+    said = "Kafka knows no times for {asked}: its messages are of version 0 ({reason})."
 
 
 class AnotherCluster(SourceError):
@@ -122,13 +100,10 @@ class AnotherCluster(SourceError):
         " two clusters must not mix."
     )
 
-    def __init__(self, feed: str, known: str, found: str) -> None:
-        super().__init__(feed, known, found)
-
-    def sentence(self) -> str:
-        """The feed, its cluster, and the one that answers."""
-        feed, known, found = self.args
-        return f"feed {feed} lands from cluster {known}, but cluster {found} answers."
+    said = "feed {feed} lands from cluster {known}, but cluster {found} answers."
+    feed: str
+    known: str
+    found: str
 
 
 class SourceChanged(SourceError):
@@ -137,10 +112,6 @@ class SourceChanged(SourceError):
     next_step = "Nothing was committed. The next plan records what is lost and lands the rest."
     blames_batch = False
 
-    def __init__(self, batch: str, reason: str) -> None:
-        super().__init__(batch, reason)
-
-    def sentence(self) -> str:
-        """The batch, and what changed."""
-        batch, reason = self.args
-        return f"batch {batch}: {reason}."
+    said = "batch {batch}: {reason}."
+    batch: str
+    reason: str

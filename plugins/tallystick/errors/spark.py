@@ -17,7 +17,7 @@ _READS_NOTHING: Final = (
 class SparkError(IngestionError):
     """Spark could not do its part."""
 
-    reads_nothing: bool = False
+    reads_nothing = False
     """True where Spark can read no single offset either."""
 
     def describe(self) -> str:
@@ -29,20 +29,16 @@ class SparkError(IngestionError):
 class ApplicationFailed(SparkError):
     """A Spark application ended with an error."""
 
-    work = "batch"
     next_step = (
         "Read Spark's log: above, or by the command that is named here. Nothing was committed; the"
         " next attempt starts anew."
     )
     retry = True
 
-    def __init__(self, batch: str, application: str, reason: str) -> None:
-        super().__init__(batch, application, reason)
-
-    def sentence(self) -> str:
-        """The batch, the application, its last words."""
-        what, application, reason = self.args
-        return f"{self.work} {what}: Spark application {application} failed: {reason}."
+    said = "batch {batch}: Spark application {application} failed: {reason}."
+    batch: str
+    application: str
+    reason: str
 
 
 class BrokersUnreached(ApplicationFailed):
@@ -65,13 +61,10 @@ class ApplicationOverdue(SparkError):
     )
     retry = True
 
-    def __init__(self, work: str, application: str, longest: str) -> None:
-        super().__init__(work, application, longest)
-
-    def sentence(self) -> str:
-        """What it worked on, the application, how long it may take."""
-        work, application, longest = self.args
-        return f"{work}: Spark application {application} ran for longer than {longest}."
+    said = "{work}: Spark application {application} ran for longer than {longest}."
+    work: str
+    application: str
+    longest: str
 
 
 class SparkUnavailable(SparkError):
@@ -83,13 +76,9 @@ class SparkUnavailable(SparkError):
     )
     retry = True
 
-    def __init__(self, server: str, reason: str) -> None:
-        super().__init__(server, reason)
-
-    def sentence(self) -> str:
-        """The server, and what was heard of it."""
-        server, reason = self.args
-        return f"Spark Connect server {server} can't be used now: {reason}."
+    said = "Spark Connect server {server} can't be used now: {reason}."
+    server: str
+    reason: str
 
 
 class SparkRefused(SparkError):
@@ -101,13 +90,9 @@ class SparkRefused(SparkError):
         " runs."
     )
 
-    def __init__(self, server: str, reason: str) -> None:
-        super().__init__(server, reason)
-
-    def sentence(self) -> str:
-        """The server, and what was said when it was asked."""
-        server, reason = self.args
-        return f"Spark Connect server {server} and its connection do not fit: {reason}."
+    said = "Spark Connect server {server} and its connection do not fit: {reason}."
+    server: str
+    reason: str
 
 
 class JarNotFetched(SparkError):
@@ -118,13 +103,9 @@ class JarNotFetched(SparkError):
         " and repeat the command: what is fetched already stays."
     )
 
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason)
-
-    def sentence(self) -> str:
-        """The file's URL without password, and what was wrong."""
-        url, reason = self.args
-        return f"{url} could not be fetched: {reason}."
+    said = "{url} could not be fetched: {reason}."
+    url: str
+    reason: str
 
 
 class RecordsUnreadable(SparkError):
@@ -135,21 +116,21 @@ class RecordsUnreadable(SparkError):
         " about these."
     )
 
-    def __init__(self, batch: str, unreadable: Sequence[str]) -> None:
-        super().__init__(batch, unreadable)
+    batch: str
+    unreadable: Sequence[str]
 
     def sentence(self) -> str:
         """The batch, and its unreadable offsets."""
-        batch, unreadable = self.args
-        more = len(unreadable) - _NAMED
+        more = len(self.unreadable) - _NAMED
         rest = f"; {more} more" if more > 0 else ""
-        return f"batch {batch}: Spark can't read {'; '.join(unreadable[:_NAMED])}{rest}."
+        named = "; ".join(self.unreadable[:_NAMED])
+        return f"batch {self.batch}: Spark can't read {named}{rest}."
 
 
 class ScrubFailed(ApplicationFailed):
     """The Spark application that reads landed files in full ended with an error."""
 
-    work = "scrub"
+    said = "scrub {batch}: Spark application {application} failed: {reason}."
     next_step = (
         "Read Spark's log: above, or by the command that is named here. Nothing was changed; what"
         " was not read is still due."

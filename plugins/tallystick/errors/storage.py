@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from tallystick.errors.ingestion import IngestionError
 
 
 class StorageError(IngestionError):
     """HDFS did not do what was asked."""
 
-    service: str = "HDFS"
+    service: str = field(default="HDFS", init=False)
     """Who was asked: with the addresses and the connection, as far as the adapter knows them."""
 
 
@@ -21,13 +23,9 @@ class StorageUnavailable(StorageError):
     )
     retry = True
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-
-    def sentence(self) -> str:
-        """Who was asked, the path, and the reason."""
-        path, reason = self.args
-        return f"{self.service} could not serve {path}: {reason}."
+    said = "{service} could not serve {path}: {reason}."
+    path: str
+    reason: str
 
 
 class RenameOutcomeUnknown(StorageUnavailable):
@@ -35,13 +33,8 @@ class RenameOutcomeUnknown(StorageUnavailable):
 
     next_step = "Nothing was deleted. Run again: the next run looks at both directories first."
 
-    def __init__(self, source: str, target: str, reason: str) -> None:
-        StorageError.__init__(self, source, target, reason)
-
-    def sentence(self) -> str:
-        """Both directories, and how the answer was lost."""
-        source, target, reason = self.args
-        return f"{self.service}: it is unknown if {source} was renamed to {target}: {reason}."
+    said = "{service}: it is unknown if {path} was renamed to {target}: {reason}."
+    target: str
 
 
 class StorageRefused(StorageError):
@@ -49,13 +42,9 @@ class StorageRefused(StorageError):
 
     next_step = "Correct the permission or the quota, then run again. What is committed stays."
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-
-    def sentence(self) -> str:
-        """Who was asked, the path, and HDFS's words."""
-        path, reason = self.args
-        return f"{self.service} refused {path}: {reason}."
+    said = "{service} refused {path}: {reason}."
+    path: str
+    reason: str
 
 
 class StorageLoginFailed(StorageRefused):
@@ -63,10 +52,7 @@ class StorageLoginFailed(StorageRefused):
 
     next_step = "Correct the connection, then run again. What is committed stays."
 
-    def sentence(self) -> str:
-        """The path, and who did not trust whom."""
-        path, reason = self.args
-        return f"no trusted connection to {self.service} for {path}: {reason}."
+    said = "no trusted connection to {service} for {path}: {reason}."
 
 
 class AttemptNotAsked(StorageError):
@@ -77,16 +63,17 @@ class AttemptNotAsked(StorageError):
     )
     retry = True
 
-    def __init__(self, path: str, reason: str, move: str | None) -> None:
-        super().__init__(path, reason, move)
+    path: str
+    reason: str
+    move: str | None
 
     def sentence(self) -> str:
         """The directory, why it could not be asked, and the move if nobody ever can."""
-        path, reason, move = self.args
-        last = f" If nobody can read it again, move it to quarantine: {move}." if move else ""
-        return (
-            f"{path} may hold rows that would be given up, and could not be asked: {reason}{last}"
-        )
+        last = ""
+        if self.move:
+            last = f" If nobody can read it again, move it to quarantine: {self.move}."
+        held = "may hold rows that would be given up, and could not be asked"
+        return f"{self.path} {held}: {self.reason}{last}"
 
 
 class AttemptUnfinished(StorageError):
@@ -99,13 +86,9 @@ class AttemptUnfinished(StorageError):
     )
     retry = True
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-
-    def sentence(self) -> str:
-        """The directory, and why nobody knows that the application has ended."""
-        path, reason = self.args
-        return f"{path} is unfinished, and may still be written: {reason}."
+    said = "{path} is unfinished, and may still be written: {reason}."
+    path: str
+    reason: str
 
 
 class FileMissing(StorageError):
@@ -113,12 +96,8 @@ class FileMissing(StorageError):
 
     next_step = "Run reconcile: it says if committed data is missing."
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-
-    def sentence(self) -> str:
-        """The path that is not there."""
-        return f"{self.args[0]} does not exist."
+    said = "{path} does not exist."
+    path: str
 
 
 class ManifestMismatch(StorageError):
@@ -126,13 +105,10 @@ class ManifestMismatch(StorageError):
 
     next_step = "Touch nothing. Run reconcile, then compare the directory with its manifest."
 
-    def __init__(self, path: str, expected: str, found: str) -> None:
-        super().__init__(path, expected, found)
-
-    def sentence(self) -> str:
-        """The path, what was expected and what was found."""
-        path, expected, found = self.args
-        return f"{path}: expected {expected}, found {found}."
+    said = "{path}: expected {expected}, found {found}."
+    path: str
+    expected: str
+    found: str
 
 
 class TargetOccupied(StorageError):
@@ -140,13 +116,9 @@ class TargetOccupied(StorageError):
 
     next_step = "Touch neither directory. Find out who wrote the target."
 
-    def __init__(self, source: str, target: str) -> None:
-        super().__init__(source, target)
-
-    def sentence(self) -> str:
-        """Both directories."""
-        source, target = self.args
-        return f"cannot publish {source}: {target} exists already and is not ours."
+    said = "cannot publish {source}: {target} exists already and is not ours."
+    source: str
+    target: str
 
 
 class PublishedDataMissing(StorageError):
@@ -154,10 +126,7 @@ class PublishedDataMissing(StorageError):
 
     next_step = "Run reconcile: finding A8 names the ranges and how to get them back."
 
-    def __init__(self, batch: str, source: str, target: str) -> None:
-        super().__init__(batch, source, target)
-
-    def sentence(self) -> str:
-        """The batch, and both places that were looked at."""
-        batch, source, target = self.args
-        return f"batch {batch} is committed, but neither {source} nor {target} exists."
+    said = "batch {batch} is committed, but neither {source} nor {target} exists."
+    batch: str
+    source: str
+    target: str

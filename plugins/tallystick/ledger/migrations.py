@@ -58,8 +58,7 @@ def _migrated(connection: LedgerConnection) -> str | None:
         with connection.writing() as transaction:
             return _step(transaction)
     except LedgerRightMissing as error:
-        _, reason = error.args
-        raise LedgerRightMissing("to make its schema", f"{reason}. {_OWNER_HELP}") from error
+        raise LedgerRightMissing("to make its schema", f"{error.reason}. {_OWNER_HELP}") from error
 
 
 def _step(transaction: Transaction) -> str | None:
@@ -85,8 +84,7 @@ def _apply(transaction: Transaction, step: Migration) -> None:
         transaction.script(step.name, step.script)
     except LedgerRefused as error:
         if "btree_gist" in error.describe():
-            _, reason = error.args
-            raise LedgerRefused(step.name, f"{reason}. {_EXTENSION_HELP}") from error
+            raise LedgerRefused(step.name, f"{error.reason}. {_EXTENSION_HELP}") from error
         raise
 
 

@@ -138,7 +138,7 @@ class WebHdfsFileStore(RowAnswers):
                 source, lambda node: node.rename_exclusive(source, target), once=True
             )
         except NoAnswer as error:
-            unknown = RenameOutcomeUnknown(source, target, error.reason)
+            unknown = RenameOutcomeUnknown(source, error.reason, target)
             raise self._name_nodes.named(unknown) from error
         except Refusal as refusal:
             found = self._rename_error(source, target, refusal)
@@ -147,7 +147,7 @@ class WebHdfsFileStore(RowAnswers):
             return
         reason = "the server does not know renameoptions=NONE: use a NameNode's WebHDFS, not HttpFS"
         if plainly:
-            raise RenameOutcomeUnknown(source, target, reason)
+            raise RenameOutcomeUnknown(source, reason, target)
         raise StorageRefused(source, reason)
 
     def take_rights(self, directory: str, within: str) -> None:
