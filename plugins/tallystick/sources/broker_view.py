@@ -17,7 +17,7 @@ from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd,
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import LogUnreadable
-from tallystick.sources.batch_heads import HeadSearch, RecordSearch
+from tallystick.sources.batch_heads import BatchSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
@@ -150,15 +150,15 @@ class KafkaBrokerView:
 
     def records_at(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, RecordEvidence]:
         """The records at exactly these offsets, aborted ones too: the content is what matters."""
-        return RecordSearch(self._leaders, topic, offsets).found()
+        return BatchSearch(self._leaders, topic, offsets).records()
 
     def batch_heads(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, BatchHead]:
         """The headers at or after these offsets, of aborted and open transactions too."""
-        return HeadSearch(self._leaders, topic, offsets).found()
+        return BatchSearch(self._leaders, topic, offsets).heads()
 
     def bytes_per_record(self, topic: str, offsets: Mapping[int, int]) -> Mapping[int, float]:
         """Estimates what a record takes, by the batches at or after these offsets."""
-        return HeadSearch(self._leaders, topic, offsets).bytes_per_record()
+        return BatchSearch(self._leaders, topic, offsets).bytes_per_record()
 
     def weights(self, slices: Sequence[OffsetRange], most: int) -> Mapping[OffsetRange, Weight]:
         """Returns what each slice unpacks to, for who reads it by another library."""

@@ -9,7 +9,7 @@ import pytest
 from tallystick.domain.logs.snapshot import BatchHead
 from tallystick.errors import LogUnreadable
 from tallystick.sources import leader_connections
-from tallystick.sources.batch_heads import HeadSearch
+from tallystick.sources.batch_heads import BatchSearch
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
@@ -20,23 +20,23 @@ OUT_OF_RANGE = 1
 
 
 Heads = Callable[[ScriptedClient, dict[int, int]], dict[int, BatchHead]]
-Search = Callable[[ScriptedClient, dict[int, int]], HeadSearch]
+Search = Callable[[ScriptedClient, dict[int, int]], BatchSearch]
 
 
 @pytest.fixture
 def search(monkeypatch: pytest.MonkeyPatch) -> Search:
-    def search(client: ScriptedClient, offsets: dict[int, int]) -> HeadSearch:
+    def search(client: ScriptedClient, offsets: dict[int, int]) -> BatchSearch:
         monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
         given = client_properties({"bootstrap.servers": "one:9092"})
         connections = LeaderConnections(given, request_seconds=0.3)
-        return HeadSearch(LeaderReads(connections, patience_seconds=60), "orders", offsets)
+        return BatchSearch(LeaderReads(connections, patience_seconds=60), "orders", offsets)
 
     return search
 
 
 @pytest.fixture
 def heads_of(search: Search) -> Heads:
-    return lambda client, offsets: search(client, offsets).found()
+    return lambda client, offsets: search(client, offsets).heads()
 
 
 LED = metadata({0: (1, 5)})

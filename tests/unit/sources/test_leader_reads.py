@@ -14,7 +14,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable, LogUnreadable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
-from tallystick.sources.batch_heads import RecordSearch
+from tallystick.sources.batch_heads import BatchSearch
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import AbortedTransaction
 from tallystick.sources.leader_connections import LeaderConnections
@@ -190,7 +190,7 @@ def test_a_search_asks_again_for_what_was_cut_off_or_left_out(reads_of: Reads) -
             fetched(part(4, records=large)),
         ],
     )
-    found = RecordSearch(reads_of(client), "orders", dict.fromkeys(range(5), 3)).found()
+    found = BatchSearch(reads_of(client), "orders", dict.fromkeys(range(5), 3)).records()
     assert sorted(found) == [0, 2, 4]
     assert found[0].content_hash != found[2].content_hash  # the partition is hashed too
     asked = [(node, [each for each, _, _ in parts]) for node, parts in client.fetches()]
@@ -204,7 +204,7 @@ def test_a_damaged_record_names_its_place(reads_of: Reads) -> None:
     batch[61] ^= 0xFF
     client = ScriptedClient(metadata=[LED], fetch=[fetched(part(records=bytes(batch)))])
     with pytest.raises(LogUnreadable, match="the record of orders-0 at 4: record batch at 3"):
-        RecordSearch(reads_of(client), "orders", {0: 4}).found()
+        BatchSearch(reads_of(client), "orders", {0: 4}).records()
 
 
 def epoch_ends(request: Any) -> Any:
@@ -254,5 +254,5 @@ def test_records_of_many_logs_are_asked_in_one_request_a_leader(reads_of: Reads)
         return fetched(*(part(each.partition, high=0, stable=0) for each in topic.partitions))
 
     client = ScriptedClient(metadata=[metadata(leaders)], fetch=[answer])
-    assert RecordSearch(reads_of(client), "orders", dict.fromkeys(leaders, 3)).found() == {}
+    assert BatchSearch(reads_of(client), "orders", dict.fromkeys(leaders, 3)).records() == {}
     assert sorted(client.asked("fetch")) == [1, 2, 3]
