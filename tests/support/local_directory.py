@@ -16,15 +16,12 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
-from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import FileMissing, StorageRefused, StorageUnavailable, TargetOccupied
 from tallystick.ports.file_store import StoredEntry
-from tallystick.storage.paths import checked
-from tallystick.storage.probe import prove_writable
-from tallystick.storage.row_answers import RowAnswers
+from tallystick.storage.any_store import AnyStore, checked
 
 
-class LocalFileStore(RowAnswers):
+class LocalFileStore(AnyStore):
     """One local directory as a file system of its own; fulfils `FileStore`. Made if missing."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,11 +35,6 @@ class LocalFileStore(RowAnswers):
     def clock_ms(self) -> int | None:
         """The machine's time."""
         return time.time_ns() // 1_000_000
-
-    def require_writable(self, root: str, shown_in: str | None = None) -> None:
-        """Return if a small landing went well under the root."""
-        name, root = f"{PROBE_PREFIX}{uuid4().hex}", checked(root).rstrip("/")
-        prove_writable(self, root, checked(shown_in or root).rstrip("/"), name)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file at once."""

@@ -17,8 +17,9 @@ from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
+from tallystick.ports.file_store import FileStore
 from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
-from tallystick.storage.read_back import ROWS_AT_A_TIME, RangeReader
+from tallystick.storage.read_back import ROWS_AT_A_TIME
 from tallystick.storage.run_table import Numbers
 
 BYTES_AT_A_TIME: Final = 16 << 20
@@ -53,7 +54,7 @@ class _Rows(NamedTuple):
         return _Rows(*(column[which] for column in self))
 
 
-def opened(store: RangeReader, directory: str, file_name: str) -> LandedParquet:
+def opened(store: FileStore, directory: str, file_name: str) -> LandedParquet:
     """The landed file of this name; raises FileMissing, and ManifestMismatch for another one."""
     path = f"{directory}/{file_name}"
     entry = store.status(path)
@@ -145,7 +146,7 @@ def _records(file: LandedParquet, rows: _Rows, batch: pa.RecordBatch) -> Iterato
 
 
 def landed_payloads(
-    store: RangeReader, directory: str, file_name: str
+    store: FileStore, directory: str, file_name: str
 ) -> Iterator[tuple[int, Payload]]:
     """The partition and the payload of each row, in the order of the file.
 
@@ -174,7 +175,7 @@ def _payloads(file: LandedParquet, batch: pa.RecordBatch) -> Iterator[tuple[int,
 
 
 def landed_slices(
-    store: RangeReader,
+    store: FileStore,
     directory: str,
     file_name: str,
     slices: Sequence[OffsetRange],
@@ -189,7 +190,7 @@ def landed_slices(
 
 
 def landed_record_hash(
-    store: RangeReader, directory: str, file_name: str, partition: int, offset: int
+    store: FileStore, directory: str, file_name: str, partition: int, offset: int
 ) -> bytes:
     """`record_hash` over the row of this place, its timestamp in milliseconds.
 

@@ -6,17 +6,16 @@ nothing about what should be there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tallystick.domain.batches.landed import LandedFile, ReadBack
 from tallystick.errors import FileMissing, ManifestMismatch
-from tallystick.ports.file_store import StoredEntry
+from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
 from tallystick.storage.run_table import (
     RunTable,
@@ -30,26 +29,6 @@ THREADS: Final = 4
 ROWS_AT_A_TIME: Final = 1 << 16
 # Rows in no order give a run each; from here on they are put together before more are read.
 MOST_LOOSE_RUNS: Final = 1 << 21
-
-
-class RangeReader(Protocol):
-    """Reading back needs this of a store."""
-
-    def entries(self, path: str) -> Sequence[StoredEntry]:
-        """The entries of a directory, sorted by name; raises FileMissing."""
-        ...
-
-    def status(self, path: str) -> StoredEntry | None:
-        """The entry at the path; None if there is none."""
-        ...
-
-    def checksum(self, path: str) -> str:
-        """The checksum of a closed file; raises FileMissing, ManifestMismatch if it is open."""
-        ...
-
-    def read_range(self, path: str, position: int, length: int) -> bytes:
-        """Exactly these bytes; raises FileMissing, StorageUnavailable if there are fewer."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +56,7 @@ class _Offsets:
         self.loose, self.loose_count = [], 0
 
 
-def read_back(store: RangeReader, directory: str) -> ReadBack:
+def read_back(store: FileStore, directory: str) -> ReadBack:
     """Every file that a reader of the directory would read, and the exact offsets they hold.
 
     Raises ManifestMismatch for whatever a reader would read, or step into, and is no landed file.
@@ -106,7 +85,7 @@ def read_back(store: RangeReader, directory: str) -> ReadBack:
     )
 
 
-def read_back_file(store: RangeReader, directory: str, name: str) -> ReadBack:
+def read_back_file(store: FileStore, directory: str, name: str) -> ReadBack:
     """The same of one file; raises FileMissing, and ManifestMismatch for no landed file."""
     entry = store.status(f"{directory}/{name}")
     if entry is None or entry.is_directory:
@@ -115,9 +94,7 @@ def read_back_file(store: RangeReader, directory: str, name: str) -> ReadBack:
     return ReadBack((file,), offsets.landed.by_partition(), offsets.doubled.by_partition())
 
 
-def _read_file(
-    store: RangeReader, directory: str, entry: StoredEntry
-) -> tuple[LandedFile, _Offsets]:
+def _read_file(store: FileStore, directory: str, entry: StoredEntry) -> tuple[LandedFile, _Offsets]:
     path = f"{directory}/{entry.name}"
     # First the checksum: an open file has none, and its length is not yet true.
     checksum = entry.checksum(store.checksum(path))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from uuid import uuid4
 
 from hdfs import HdfsError
 
-from tallystick.domain.batches.paths import PROBE_PREFIX
 from tallystick.errors import (
     ConfigurationError,
     FileMissing,
@@ -20,14 +18,12 @@ from tallystick.errors import (
     TargetOccupied,
 )
 from tallystick.ports.file_store import StoredEntry
+from tallystick.storage.any_store import AnyStore, checked, parent_of
 from tallystick.storage.name_node import NameNode
 from tallystick.storage.name_nodes import NameNodes
 from tallystick.storage.no_answer import NoAnswer
-from tallystick.storage.paths import checked, parent_of
-from tallystick.storage.probe import prove_writable
 from tallystick.storage.refusals import Refusal
 from tallystick.storage.rights import take_rights
-from tallystick.storage.row_answers import RowAnswers
 
 _CHUNK_BYTES: Final = 1 << 20
 _DATE_CHARS: Final = len("Thu, 01 Jan 1970 00:00:00 GMT")
@@ -45,7 +41,7 @@ _TOLD_BY: Final = (
 )
 
 
-class WebHdfsFileStore(RowAnswers):
+class WebHdfsFileStore(AnyStore):
     """One HDFS, through its NameNodes' WebHDFS; fulfils `FileStore`. Safe to use from threads."""
 
     def __init__(self, name_nodes: NameNodes, file_system: str) -> None:
@@ -71,11 +67,6 @@ class WebHdfsFileStore(RowAnswers):
             return int(parsedate_to_datetime(told[:_DATE_CHARS]).timestamp()) * 1000
         except (StorageRefused, ValueError):
             return None
-
-    def require_writable(self, root: str, shown_in: str | None = None) -> None:
-        """Return if a small landing went well under the root."""
-        name, root = f"{PROBE_PREFIX}{uuid4().hex}", checked(root).rstrip("/")
-        prove_writable(self, root, checked(shown_in or root).rstrip("/"), name)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole small file; after an error it may be missing, whole, or cut short."""

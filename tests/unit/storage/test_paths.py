@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tallystick.errors import StorageRefused
-from tallystick.storage.paths import checked, parent_of
+from tallystick.storage.any_store import checked, parent_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,113 @@
+"""Every store answers so: what is asked of its rows and of its root, over its own verbs.
+
+A store takes absolute paths, without an empty, `.` or `..` part, and without a ':' (which HDFS
+refuses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+from uuid import uuid4
+
+from tallystick.domain.batches.landed import ReadBack
+from tallystick.domain.batches.paths import PROBE_PREFIX, STAGING_NAME
+from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rows.second_read import SeenRecord
+from tallystick.errors import StorageError, StorageRefused, TargetOccupied
+from tallystick.ports.file_store import FileStore
+from tallystick.storage.hdfs_checksum import checksum_like
+from tallystick.storage.landed_rows import landed_payloads, landed_record_hash, landed_slices
+from tallystick.storage.read_back import read_back, read_back_file
+
+_CONTENT: Final = b"written to prove that a landing can be; safe to delete\n"
+
+
+class AnyStore:
+    """The part of `FileStore` that rests on its other verbs; see there for every promise."""
+
+    def require_writable(self: FileStore, root: str, shown_in: str | None = None) -> None:
+        """Return if a small landing went well under the root."""
+        root = checked(root).rstrip("/")
+        _prove_writable(self, root, checked(shown_in or root).rstrip("/"))
+
+    def read_back(self: FileStore, directory: str) -> ReadBack:
+        """The directory's Parquet files and the exact offsets they hold."""
+        return read_back(self, checked(directory))
+
+    def read_back_file(self: FileStore, directory: str, name: str) -> ReadBack:
+        """The exact offsets of one file."""
+        return read_back_file(self, checked(directory), name)
+
+    def checksum_like(self: FileStore, path: str, length_bytes: int, like: str) -> str | None:
+        """The checksum of the file's bytes, in the kind of another one."""
+
+        def fetch(position: int, length: int) -> bytes:
+            return self.read_range(checked(path), position, length)
+
+        return checksum_like(fetch, length_bytes, like)
+
+    def landed_record_hash(
+        self: FileStore, directory: str, file_name: str, partition: int, offset: int
+    ) -> bytes:
+        """`record_hash` over one landed row."""
+        return landed_record_hash(self, checked(directory), file_name, partition, offset)
+
+    def payloads(self: FileStore, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
+        """Every row's partition, and what its producer sent."""
+        return landed_payloads(self, checked(directory), file_name)
+
+    def landed_slices(
+        self: FileStore,
+        directory: str,
+        file_name: str,
+        slices: Sequence[OffsetRange],
+    ) -> Iterator[tuple[int, SeenRecord]]:
+        """Partition and record of each row that the slices hold."""
+        return landed_slices(self, checked(directory), file_name, slices)
+
+
+def _prove_writable(store: FileStore, root: str, shown_in: str) -> None:
+    """Return if a small landing under another name went well: staged, renamed, deleted again.
+
+    Writing a block shows what no figure does: permission, safe mode, both quotas of every directory
+    above, a DataNode that takes it. It is shown where batches will be, for a directory may have a
+    quota, an owner and a zone of encryption of its own. The rename onto a directory that is there
+    must be refused: a gateway that ignores the option would put later batches inside each other.
+    """
+    name, staging = f"{PROBE_PREFIX}{uuid4().hex}", f"{root}/{STAGING_NAME}"
+    staged, shown = f"{staging}/{name}", f"{shown_in}/{name}"
+    try:
+        store.write(f"{staged}/block", _CONTENT)
+        try:
+            store.rename_exclusive(staged, staging)
+        except TargetOccupied:
+            store.rename_exclusive(staged, shown)
+        else:
+            raise StorageRefused(staging, "a rename did not stop at a directory that exists")
+    except StorageError:
+        # Left-overs are hidden from readers; a second error would only hide the first one.
+        with suppress(StorageError):
+            store.delete(staged)
+            store.delete(shown)
+        raise
+    store.delete(shown)
+
+
+def checked(path: str) -> str:
+    """The path without a slash at its end; raises StorageRefused when no store could hold it."""
+    parts = path.rstrip("/").split("/")
+    if not path.startswith("/"):
+        raise StorageRefused(path, "the path is not absolute")
+    if any(part in ("", ".", "..") for part in parts[1:]):
+        raise StorageRefused(path, "the path has an empty, '.' or '..' part")
+    if ":" in path or "\0" in path:
+        raise StorageRefused(path, "the path contains ':' or a null character")
+    return "/".join(parts) or "/"
+
+
+def parent_of(path: str) -> str:
+    """The directory that holds a checked path; the root is its own parent."""
+    return path.rpartition("/")[0] or "/"
