@@ -25,7 +25,7 @@ from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
 from tallystick.sources.record_batches import BatchUnreadable
 from tallystick.sources.slice_weights import Weight, weights_of
-from tallystick.sources.time_search import TimeSearch
+from tallystick.sources.time_search import first_offset_at
 from tallystick.sources.topic_bounds import TopicBounds
 
 # A lone hole needs one small batch; a run of markers needs all that lies between them.
@@ -104,7 +104,7 @@ class KafkaBrokerView:
     ) -> Mapping[int, int | None]:
         """First offset at or after the instant; Kafka's clock ticks milliseconds, so rounded up.
 
-        A broker may say None of a log whose deleted records were as late: see TimeSearch.
+        A broker may say None of a log whose deleted records were as late: see `first_offset_at`.
         """
         # Negative timestamps are sentinels in the protocol, and no record is older than 1970.
         timestamp_ms = max(0, math.ceil(instant.timestamp() * 1000))
@@ -113,11 +113,13 @@ class KafkaBrokerView:
         newest = self._topics.newest_times(topic, missing) if missing else {}
         for each, newest_ms in newest.items():
             if newest_ms >= timestamp_ms:
-                partition = TopicPartition(topic, each)
-                search = TimeSearch(
-                    self._topics, self._leaders, partition, timestamp_ms, servers=self._servers
+                found[each] = first_offset_at(
+                    self._topics,
+                    self._leaders,
+                    TopicPartition(topic, each),
+                    timestamp_ms,
+                    servers=self._servers,
                 )
-                found[each] = search.found()
         return found
 
     def explain_holes(

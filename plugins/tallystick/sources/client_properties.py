@@ -1,11 +1,13 @@
 """One connection's properties for the two clients of this process: kafka-python and librdkafka.
 
-The checked form bears librdkafka's names, and librdkafka takes it as it is.
+The checked form bears librdkafka's names, and librdkafka takes it as it is. Its words for a token
+that it could not get become those of a refused log-in.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +26,12 @@ from tallystick.settings.kafka_properties import (
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
 from tallystick.sources.oauth_token import ClientCredentials
 
+_NO_TOKEN: Final = "Failed to acquire SASL OAUTHBEARER token"
+# The codes of RFC 6749; which HTTP status there was, the library seldom says.
+_REFUSED: Final = re.compile(
+    r"\bHTTP\D{0,20}(400|401|403)\b|\binvalid_(client|request|scope|grant)\b"
+    r"|\bunauthorized_client\b|\bunsupported_grant_type\b"
+)
 TOKEN_PROVIDER: Final = "sasl_oauth_token_provider"
 # librdkafka's name -> kafka-python's name.
 TRANSLATED: Final[Mapping[str, str]] = MappingProxyType(
@@ -90,3 +98,15 @@ def _ssl_context(known: Mapping[str, str]) -> ssl.SSLContext:
             file.flush()
             context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return context
+
+
+def token_trouble(words: str, properties: Mapping[str, str]) -> str | None:
+    """Its words with the endpoint's address; None where they are about something else."""
+    if not words.startswith(_NO_TOKEN):
+        return None
+    return f"token endpoint {properties.get(TOKEN_URL)}: {words}"
+
+
+def is_refused_token(words: str) -> bool:
+    """True where the endpoint has refused the client; else it may give a token later."""
+    return bool(_REFUSED.search(words))

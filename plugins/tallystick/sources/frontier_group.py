@@ -15,8 +15,7 @@ from confluent_kafka.admin import AdminClient
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused
-from tallystick.sources.client_properties import client_properties
-from tallystick.sources.token_words import token_trouble
+from tallystick.sources.client_properties import client_properties, token_trouble
 
 _SECONDS: Final = 10.0
 """For each of the three questions."""

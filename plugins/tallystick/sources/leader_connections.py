@@ -17,9 +17,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import NO_ERROR, AskAgain, SecondsLeft, raise_for_code
-from tallystick.sources.certificate_errors import is_about_certificates
 from tallystick.sources.client_properties import TOKEN_PROVIDER, ClientProperties
-from tallystick.sources.oauth_token import ClientCredentials
+from tallystick.sources.oauth_token import ClientCredentials, is_about_certificates
 from tallystick.sources.wire_client import open_client
 
 # An answer may hold one batch of any size; the protocol's own bound is 2 GB.

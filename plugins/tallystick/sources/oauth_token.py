@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import queue
+import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -17,8 +18,6 @@ from kafka import errors as kafka_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 from requests.auth import HTTPBasicAuth
 from typing_extensions import override
-
-from tallystick.sources.certificate_errors import is_about_certificates
 
 # Too late, too early, too often: RFC 9110, 8470, 6585.
 _PASSING: Final = (408, 425, 429)
@@ -159,3 +158,16 @@ def _asked(
             if time.monotonic() > until:
                 raise TimeoutError(_NOT_IN_TIME.format(seconds))
         return TokenAnswer(answer.status_code, bytes(body))
+
+
+def is_about_certificates(failure: BaseException) -> bool:
+    """True where TLS fails: we don't trust their certificate, or they ours, or they ask for one.
+
+    A broker says so at the first read behind a handshake that seemed to end well (TLS 1.3).
+    """
+    if isinstance(failure, ssl.SSLError):
+        reason = failure.reason or ""
+        return "CERTIFICATE" in reason or "UNKNOWN_CA" in reason
+    # kafka-python chains the cause, requests and urllib3 wrap it.
+    inner = (failure.__cause__, getattr(failure, "reason", None), *failure.args)
+    return any(is_about_certificates(each) for each in inner if isinstance(each, BaseException))

@@ -26,9 +26,8 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rows.second_read import NO_TIMESTAMP, SeenRecord, SliceRead
 from tallystick.errors import BrokerUnavailable, RightMissing, SourceRefused, TopicUnknown
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
-from tallystick.sources.client_properties import client_properties
+from tallystick.sources.client_properties import client_properties, is_refused_token, token_trouble
 from tallystick.sources.slice_weights import FETCH_BYTES, Weigh, Weight
-from tallystick.sources.token_words import is_refused_token, token_trouble
 
 _SETTINGS: Final[Mapping[str, object]] = {
     # The library wants a name to be there. Nothing joins this group, and nothing is stored for it.

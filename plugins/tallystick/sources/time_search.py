@@ -22,69 +22,59 @@ _FETCH_BYTES: Final = 8 * 1024 * 1024
 _LONGEST_SECONDS: Final = 300.0
 
 
-class TimeSearch:
-    """The search for one instant in one partition, batch by batch."""
+def first_offset_at(
+    topics: TopicBounds,
+    reads: LeaderReads,
+    partition: TopicPartition,
+    timestamp_ms: int,
+    *,
+    servers: str,
+) -> int | None:
+    """The first offset of the log with a timestamp at or after the instant; None without one.
 
-    def __init__(
-        self,
-        topics: TopicBounds,
-        reads: LeaderReads,
-        partition: TopicPartition,
-        timestamp_ms: int,
-        *,
-        servers: str,
-    ) -> None:
-        self._servers = servers
-        self._topics = topics
-        self._reads = reads
-        self._partition = partition
-        self._timestamp_ms = timestamp_ms
-
-    def found(self) -> int | None:
-        """The first offset of the log with a timestamp at or after the instant; None without one.
-
-        Raises LogUnreadable for a batch that is damaged, and BrokerUnavailable for a log that is
-        cut meanwhile, or too long to be read in time: the ledger's transaction waits for it.
-        """
-        deadline = time.monotonic() + _LONGEST_SECONDS
-        position = self._topics.log_start_offset(self._partition)
-        while True:
-            if time.monotonic() > deadline:
-                raise BrokerUnavailable(
-                    self._servers,
-                    f"its time index can't tell where records of {self._partition} are as late, and"
-                    f" {_LONGEST_SECONDS:.0f} s of reading came to offset {position}",
-                )
-            answer = self._reads.fetch(
-                self._partition, position, Isolation.READ_UNCOMMITTED, max_bytes=_FETCH_BYTES
+    Raises LogUnreadable for a batch that is damaged, and BrokerUnavailable for a log that is cut
+    meanwhile, or too long to be read in time: the ledger's transaction waits for it.
+    """
+    deadline = time.monotonic() + _LONGEST_SECONDS
+    position = topics.log_start_offset(partition)
+    while True:
+        if time.monotonic() > deadline:
+            raise BrokerUnavailable(
+                servers,
+                f"its time index can't tell where records of {partition} are as late, and"
+                f" {_LONGEST_SECONDS:.0f} s of reading came to offset {position}",
             )
-            if answer is None:
-                start = self._topics.log_start_offset(self._partition)
-                if start <= position:
-                    # An answer now would let a feed begin where the log ends.
-                    raise BrokerUnavailable(
-                        self._servers, f"{self._partition} was cut while its records were read"
-                    )
-                position = start
-                continue
-            if position >= answer.readable_until:
-                return None
-            try:
-                found, following = self._first_in(answer.records, position)
-            except BatchUnreadable as failure:
-                place = f"batches of {self._partition} at {position}"
-                raise LogUnreadable(place, str(failure)) from failure
-            if found is not None or following == position:
-                return found
-            position = following
+        answer = reads.fetch(
+            partition, position, Isolation.READ_UNCOMMITTED, max_bytes=_FETCH_BYTES
+        )
+        if answer is None:
+            start = topics.log_start_offset(partition)
+            if start <= position:
+                # An answer now would let a feed begin where the log ends.
+                raise BrokerUnavailable(servers, f"{partition} was cut while its records were read")
+            position = start
+            continue
+        if position >= answer.readable_until:
+            return None
+        try:
+            found, following = _first_in(answer.records, position, timestamp_ms)
+        except BatchUnreadable as failure:
+            place = f"batches of {partition} at {position}"
+            raise LogUnreadable(place, str(failure)) from failure
+        if found is not None or following == position:
+            return found
+        position = following
 
-    def _first_in(self, records: bytes | memoryview, position: int) -> tuple[int | None, int]:
-        """The offset if these batches have it, and where the next ones begin."""
-        following = position
-        for batch in batches_in(records):
-            if batch.max_timestamp >= self._timestamp_ms:
-                for each in records_in(batch):
-                    if each.offset >= position and each.timestamp_ms >= self._timestamp_ms:
-                        return each.offset, following
-            following = max(following, batch.until_offset)
-        return None, following
+
+def _first_in(
+    records: bytes | memoryview, position: int, timestamp_ms: int
+) -> tuple[int | None, int]:
+    """The offset if these batches have it, and where the next ones begin."""
+    following = position
+    for batch in batches_in(records):
+        if batch.max_timestamp >= timestamp_ms:
+            for each in records_in(batch):
+                if each.offset >= position and each.timestamp_ms >= timestamp_ms:
+                    return each.offset, following
+        following = max(following, batch.until_offset)
+    return None, following

@@ -99,14 +99,8 @@ class TopicBounds:
         self, topic: str, timestamp_ms: int, partitions: Collection[int]
     ) -> Mapping[int, int | None]:
         """First offset with a timestamp at or after this one; None where there is none."""
-
-        def question(left: SecondsLeft) -> Mapping[int, int]:
-            leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            led = _by_node(leaders)
-            return self._offsets(topic, led, timestamp_ms, Isolation.READ_UNCOMMITTED, left)
-
-        found = patiently(question, seconds=self._patience_seconds)
-        return {each: None if at < 0 else at for each, at in found.items()}
+        found = self._listed_of(topic, partitions, timestamp_ms)
+        return {each: at.offset if at.offset >= 0 else None for each, at in found.items()}
 
     def newest_times(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]:
         """Largest timestamp in each log's segments, in ms; -1 in an empty log.
@@ -114,14 +108,8 @@ class TopicBounds:
         Deleted records count until their segment is gone. A broker older than 3.0 gives the time of
         the first record instead.
         """
-
-        def question(left: SecondsLeft) -> Mapping[int, int]:
-            leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            led = _by_node(leaders)
-            listed = self._listed(topic, led, _NEWEST, Isolation.READ_UNCOMMITTED, left)
-            return {partition: each.timestamp for partition, each in listed.items()}
-
-        return patiently(question, seconds=self._patience_seconds)
+        listed = self._listed_of(topic, partitions, _NEWEST)
+        return {partition: each.timestamp for partition, each in listed.items()}
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         """First offset that the leader still has (included)."""
@@ -130,12 +118,18 @@ class TopicBounds:
 
     def log_start_offsets(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]:
         """First offset that each leader still has (included), in one request a broker."""
+        listed = self._listed_of(topic, partitions, _EARLIEST)
+        return {partition: each.offset for partition, each in listed.items()}
 
-        def question(left: SecondsLeft) -> Mapping[int, int]:
+    def _listed_of(
+        self, topic: str, partitions: Collection[int], timestamp: int
+    ) -> Mapping[int, Any]:
+        """Returns what the partitions' leaders answer to ListOffsets, as far as they know now."""
+
+        def question(left: SecondsLeft) -> Mapping[int, Any]:
             leaders = {each: self._connections.leader(topic, each, left) for each in partitions}
-            return self._offsets(
-                topic, _by_node(leaders), _EARLIEST, Isolation.READ_UNCOMMITTED, left
-            )
+            led = _by_node(leaders)
+            return self._listed(topic, led, timestamp, Isolation.READ_UNCOMMITTED, left)
 
         return patiently(question, seconds=self._patience_seconds)
 
