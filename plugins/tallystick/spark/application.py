@@ -9,11 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tallystick.spark.parent_death import die_with_parent
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-from typing import TYPE_CHECKING
-
 from tallystick.spark.session_settings import DEFAULTS, session_settings
 
 if TYPE_CHECKING:

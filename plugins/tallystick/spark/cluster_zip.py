@@ -22,7 +22,6 @@ TRAVELS: Final = (
     "spark/application.py",
     "spark/begun.py",
     "spark/causes.py",
-    "spark/functions.py",
     "spark/landed_files.py",
     "spark/landing.py",
     "spark/parent_death.py",
@@ -30,7 +29,6 @@ TRAVELS: Final = (
     "spark/scrubbing.py",
     "spark/searching.py",
     "spark/session_settings.py",
-    "spark/slice_offsets.py",
     "spark/slice_sums.py",
 )
 ARCHIVE_NAME: Final = "tallystick.zip"

@@ -10,6 +10,7 @@ with the plan, offset by offset, and written down; what that means is said elsew
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -27,13 +28,12 @@ from tallystick.domain.rows.scrub import (
 )
 from tallystick.spark.application import write_text
 from tallystick.spark.causes import failure_of
+from tallystick.spark.landed_files import doubled_offsets, present_offsets
 from tallystick.spark.session_settings import DEFAULTS, session_settings
-from tallystick.spark.slice_offsets import doubled_offsets, present_offsets
 from tallystick.spark.slice_sums import FileSums, SliceSums, sums_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-import re
 
 SESSION_SETTINGS: Final[Mapping[str, str | None]] = MappingProxyType(
     {

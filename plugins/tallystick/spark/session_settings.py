@@ -1,14 +1,17 @@
-"""Session settings for the length of one piece of work; what a session had before is put back."""
+"""What differs from session to session: its settings, and the functions over its columns.
+
+Settings are for the length of one piece of work; what a session had before is put back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # None: the setting's own default, whatever the cluster says.
 DEFAULTS: Final[Mapping[str, str | None]] = MappingProxyType(
@@ -65,3 +68,18 @@ def _change(
             spark.conf.unset(name)
         else:
             spark.conf.set(name, value)
+
+
+def functions_of(place: SparkSession | DataFrame) -> Any:
+    """The module `pyspark.sql.functions`, of the kind of this session or frame.
+
+    PySpark chooses by a variable of the environment, which a spark-submit of this process would
+    inherit. Modules of this package are imported without Spark, too, so it is done here.
+    """
+    if type(place).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect import functions as remote
+
+        return remote
+    from pyspark.sql import functions
+
+    return functions

@@ -13,26 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
+from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, wrapped
 from tallystick.domain.rows.scrub import ScrubFile, is_proven_by_sums
-from tallystick.spark.functions import functions_of
 from tallystick.spark.landed_files import FILE, names_by_hash, rows_of
 from tallystick.spark.row_hash_columns import HALVES, PLACE
-from tallystick.spark.session_settings import session_settings
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-from typing import TYPE_CHECKING, cast
-
-from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, wrapped
+from tallystick.spark.session_settings import functions_of, session_settings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
+    from pyspark.sql import DataFrame, SparkSession
 
 # The timestamp is read as the number that lies in the file: as a timestamp, Spark would shift times
 # before 1900, by a time zone.
