@@ -12,7 +12,7 @@ import pytest
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import FeedName
-from tallystick.ledger.compressed import decompressed
+from tallystick.ledger.texts import decompressed
 from tests.support.ledger_story import FEED, LedgerStory
 
 LINKS = """

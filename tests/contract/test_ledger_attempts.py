@@ -16,7 +16,7 @@ from tallystick.domain.identities import AttemptId, BatchId, FencingToken
 from tallystick.domain.planning.log_changes import EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerRefused
-from tallystick.ledger.compressed import compressed, decompressed
+from tallystick.ledger.texts import compressed, decompressed
 from tests.support.ledger_story import (
     FEED,
     MINUTE,

@@ -12,9 +12,9 @@ import pytest
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import LedgerRefused, LedgerUnavailable, SchemaOutOfDate
-from tallystick.ledger.compressed import compressed
 from tallystick.ledger.exporting import FORMAT, TABLES, exported
 from tallystick.ledger.statements import migrations
+from tallystick.ledger.texts import compressed
 from tests.support.ledger_server import LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 

@@ -20,8 +20,8 @@ from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import compressed
 from tallystick.ledger.reports import LandedTotals, WindowTotals
+from tallystick.ledger.texts import compressed
 from tests.support.builders import a_range
 from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, manifest_of, snapshot_of
 from tests.support.looks import record_look

@@ -17,10 +17,9 @@ from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import Beginning, beginning, is_free_for
 from tallystick.domain.identities import AttemptId, BatchId, FencingToken, Owner
 from tallystick.errors import AttemptFenced, BatchBusy, BatchUnknown, LedgerError, LedgerRefused
-from tallystick.ledger.compressed import compressed
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.rows import attempt_in
-from tallystick.ledger.texts import storable
+from tallystick.ledger.texts import compressed, storable
 
 
 class Attempts(Tables):

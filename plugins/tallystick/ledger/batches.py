@@ -24,7 +24,6 @@ from tallystick.ledger.rows import (
     attempt_in,
     batch_statuses,
     generation_account,
-    in_utc,
     manifests_of,
 )
 
@@ -134,9 +133,9 @@ class Batches(Tables):
                 status=status,
                 attempts=attempts[row.batch_id],
                 ranges=manifests[row.batch_id].ranges if row.batch_id in manifests else (),
-                planned_at=in_utc(row.planned_at),
-                committed_at=in_utc(row.committed_at) if row.committed_at else None,
-                published_at=in_utc(row.published_at) if row.published_at else None,
+                planned_at=row.planned_at,
+                committed_at=row.committed_at,
+                published_at=row.published_at,
             )
             for row, status in zip(rows, statuses, strict=True)
         ]
@@ -202,9 +201,9 @@ def generations(
 def _attempt_record(row: Any) -> AttemptRecord:
     return AttemptRecord(
         attempt=attempt_in(row),
-        started_at=in_utc(row.started_at),
+        started_at=row.started_at,
         application_id=row.application_id,
-        ended_at=in_utc(row.ended_at) if row.ended_at else None,
+        ended_at=row.ended_at,
         outcome=row.outcome,
     )
 

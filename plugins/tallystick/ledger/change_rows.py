@@ -26,7 +26,7 @@ from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import SplitClaims, split_claims
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import claims_of, in_utc
+from tallystick.ledger.rows import claims_of, offset_columns
 from tallystick.ledger.texts import evidence_json, storable
 
 
@@ -43,7 +43,7 @@ class LookBegun:
 def begun_look(transaction: Transaction) -> LookBegun:
     """A look that begins now."""
     begun = transaction.one("begin_look")
-    return LookBegun(int(begun.look_number), in_utc(begun.begun_at))
+    return LookBegun(int(begun.look_number), begun.begun_at)
 
 
 def record_snapshot(
@@ -176,9 +176,7 @@ def _shrink(transaction: Transaction, split: SplitClaims) -> None:
     )
     transaction.change(
         "insert_ranges",
-        generation_ids=[each.claim.generation_id for each in entered],
-        from_offsets=[each.offsets.from_offset for each in entered],
-        until_offsets=[each.offsets.until_offset for each in entered],
+        **offset_columns([(each.claim.generation_id, each.offsets) for each in entered]),
         states=[each.state.value for each in entered],
         batch_ids=[each.claim.batch_id for each in entered],
         loss_codes=[each.loss_code for each in entered],
@@ -190,12 +188,11 @@ def _lose(transaction: Transaction, lost: Sequence[LostRange]) -> None:
     if not lost:
         return
     transaction.partitions = {each.generation_id: str(each.offsets.partition) for each in lost}
-    _ask_again(transaction, [(each.generation_id, each.offsets) for each in lost])
+    ranges = [(each.generation_id, each.offsets) for each in lost]
+    _ask_again(transaction, ranges)
     transaction.change(
         "insert_ranges",
-        generation_ids=[each.generation_id for each in lost],
-        from_offsets=[each.offsets.from_offset for each in lost],
-        until_offsets=[each.offsets.until_offset for each in lost],
+        **offset_columns(ranges),
         states=[RangeState.LOST.value for _ in lost],
         batch_ids=[None for _ in lost],
         loss_codes=[each.code.value for each in lost],
@@ -209,12 +206,7 @@ def _ask_again(
 ) -> None:
     """What could not be read in these offsets is set aside no more."""
     if offsets:
-        transaction.change(
-            "release_unreadable",
-            generation_ids=[generation_id for generation_id, _ in offsets],
-            from_offsets=[each.from_offset for _, each in offsets],
-            until_offsets=[each.until_offset for _, each in offsets],
-        )
+        transaction.change("release_unreadable", **offset_columns(offsets))
 
 
 def _advance(transaction: Transaction, generation_ids: Collection[int]) -> None:

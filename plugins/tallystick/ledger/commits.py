@@ -17,7 +17,7 @@ from tallystick.ledger.batches import batch_status
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.hole_rows import enter_holes
 from tallystick.ledger.retractions import retract
-from tallystick.ledger.rows import claims_of, manifest_of, manifests_of
+from tallystick.ledger.rows import claims_of, manifest_of, manifests_of, offset_columns
 
 _NAMED_RANGES: Final = 5
 
@@ -121,9 +121,7 @@ def _commit_ranges(
     changed = transaction.change(
         "commit_ranges",
         batch_id=batch_id,
-        generation_ids=[each.planned.generation_id for each in ranges],
-        from_offsets=[each.planned.offsets.from_offset for each in ranges],
-        until_offsets=[each.planned.offsets.until_offset for each in ranges],
+        **offset_columns([(each.planned.generation_id, each.planned.offsets) for each in ranges]),
         record_counts=[each.record_count for each in ranges],
         hole_counts=[each.hole_count for each in ranges],
     )

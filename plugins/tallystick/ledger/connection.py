@@ -15,13 +15,15 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import Any, Final
 
 import psycopg
+from psycopg.abc import Buffer
 from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
+from psycopg.types.datetime import TimestamptzLoader
 
 from tallystick.errors import LedgerError, LedgerRefused, LedgerUnavailable, SchemaOutOfDate
 from tallystick.ledger.dsn import LedgerAddress
@@ -85,6 +87,13 @@ class Transaction:
             return self._connection.execute(statement(name).query, sent)
         except psycopg.Error as error:
             raise translated(error, name, self.feed, self.partitions) from error
+
+
+class _InUtc(TimestamptzLoader):
+    """Instants come with the one time zone that we use."""
+
+    def load(self, data: Buffer) -> datetime:
+        return super().load(data).astimezone(UTC)
 
 
 class _OpenConnection:
@@ -243,12 +252,14 @@ class LedgerConnection:
 
     def _opened(self) -> psycopg.Connection[Any]:
         try:
-            return psycopg.connect(
+            opened: psycopg.Connection[Any] = psycopg.connect(
                 **self._address.parameters,  # type: ignore[arg-type]  # libpq's own names
                 autocommit=True,
                 prepare_threshold=None,  # a pooler may give each transaction another session
                 row_factory=namedtuple_row,
             )
+            opened.adapters.register_loader("timestamptz", _InUtc)
+            return opened
         except psycopg.Error as error:
             raise not_connected(self._address.without_secrets(str(error))) from error
 

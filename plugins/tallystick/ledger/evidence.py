@@ -19,7 +19,7 @@ from tallystick.domain.rules.rule import Trait
 from tallystick.ledger.batches import generations
 from tallystick.ledger.connection import Tables
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
+from tallystick.ledger.rows import batch_statuses, generation_account
 
 # A day of landing every quarter of an hour; before, one look an hour.
 _LOOKS: Final = 100
@@ -63,7 +63,7 @@ class Evidence(Tables):
         for row in self._connection.rows(
             "past_bounds", feed=feed, topic_id=topic_id, most=_LOOKS, reach=_REACH
         ):
-            shown, looked_at = Shown.of(row.shown), in_utc(row.looked_at)
+            shown, looked_at = Shown.of(row.shown), row.looked_at
             columns = (shown.partitions, shown.high_watermarks, shown.last_stable_offsets)
             for partition, high_watermark, last_stable in zip(*columns, strict=True):
                 if partition in asked:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import decompressed
 from tallystick.ledger.connection import LedgerConnection, schema_found
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.rows import account_text
+from tallystick.ledger.texts import decompressed
 
 FORMAT: Final = "tallystick-ledger-lines-1"
 
@@ -79,26 +80,25 @@ def exported(dsn: str, feed: FeedName | None) -> Iterator[ExportedRow]:
     Raises LedgerUnavailable, SchemaOutOfDate, LedgerRefused for what can't be read, and for a
     manifest whose hash is not the one on record. Without the last line the export is not whole.
     """
-    connection = LedgerConnection(ledger_address(dsn))
-    try:
-        with connection.reading() as transaction:
-            head = {
-                "format": FORMAT,
-                "schema": schema_found(transaction),
-                "feed": feed,
-                "exported_at": transaction.one("clock").instant.isoformat(),
-            }
-            yield _row("export", json.dumps(head))
-            count = 0
-            for table in TABLES:
-                at_a_time = _WIDE_ROWS_AT_A_TIME if table in _WIDE else _ROWS_AT_A_TIME
-                parameters = {} if table == "schema_version" else {"feed": feed}
-                for row in transaction.streamed(f"export_{table}", at_a_time, **parameters):
-                    count += 1
-                    yield _row(table, _whole(table, row))
-            yield _row("end", json.dumps({"rows": count}))
-    finally:
-        connection.close()
+    with (
+        closing(LedgerConnection(ledger_address(dsn))) as connection,
+        connection.reading() as transaction,
+    ):
+        head = {
+            "format": FORMAT,
+            "schema": schema_found(transaction),
+            "feed": feed,
+            "exported_at": transaction.one("clock").instant.isoformat(),
+        }
+        yield _row("export", json.dumps(head))
+        count = 0
+        for table in TABLES:
+            at_a_time = _WIDE_ROWS_AT_A_TIME if table in _WIDE else _ROWS_AT_A_TIME
+            parameters = {} if table == "schema_version" else {"feed": feed}
+            for row in transaction.streamed(f"export_{table}", at_a_time, **parameters):
+                count += 1
+                yield _row(table, _whole(table, row))
+        yield _row("end", json.dumps({"rows": count}))
 
 
 def _whole(table: str, row: Any) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.evidence import held_in
@@ -18,7 +18,6 @@ from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
-from tallystick.ledger.rows import in_utc
 from tallystick.ledger.texts import evidence_json, storable
 
 
@@ -51,7 +50,7 @@ class Findings(Tables):
 
     def clock(self) -> datetime:
         """The ledger's clock now, by which findings are confirmed."""
-        return in_utc(self._connection.one("clock").instant)
+        return cast(datetime, self._connection.one("clock").instant)
 
     def close_findings(
         self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
@@ -195,10 +194,10 @@ def _stored(row: Any) -> StoredFinding:
     return StoredFinding(
         finding_id=row.finding_id,
         finding=_finding(row),
-        first_seen_at=in_utc(row.first_seen_at),
-        last_confirmed_at=in_utc(row.last_confirmed_at),
+        first_seen_at=row.first_seen_at,
+        last_confirmed_at=row.last_confirmed_at,
         state=FindingState(row.state),
-        closed_at=in_utc(row.closed_at) if row.closed_at else None,
+        closed_at=row.closed_at,
         closed_by=row.closed_by,
         waiver=_waiver(row),
         has_waiver_expired=bool(row.has_expired),
@@ -236,6 +235,6 @@ def _waiver(row: Any) -> Waiver | None:
         reason=row.reason,
         asked_by=row.asked_by,
         approved_by=row.approved_by,
-        expires_at=in_utc(row.expires_at),
+        expires_at=row.expires_at,
         digest=shortened(row.evidence_sha256),
     )

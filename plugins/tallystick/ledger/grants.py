@@ -6,6 +6,7 @@ that is run again, or after a migration, gives the rest.
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import Enum
 from typing import Final
 
@@ -32,13 +33,12 @@ def grant(dsn: str, role: str, purpose: Purpose) -> tuple[str, ...]:
     Raises ConfigurationError for a role that is not there, LedgerRightMissing where this connection
     may not make the grants; nothing is granted then.
     """
-    connection = LedgerConnection(ledger_address(dsn))
-    try:
-        with connection.writing() as transaction:
-            transaction.row("lock_migrations")
-            return _given(transaction, role, purpose)
-    finally:
-        connection.close()
+    with (
+        closing(LedgerConnection(ledger_address(dsn))) as connection,
+        connection.writing() as transaction,
+    ):
+        transaction.row("lock_migrations")
+        return _given(transaction, role, purpose)
 
 
 def _given(transaction: Transaction, role: str, purpose: Purpose) -> tuple[str, ...]:

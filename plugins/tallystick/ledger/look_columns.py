@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import compressed, decompressed
+from tallystick.ledger.texts import compressed, decompressed
 
 _T = TypeVar("_T")
 

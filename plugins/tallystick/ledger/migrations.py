@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from typing import Final
 
 from tallystick.errors import LedgerRefused, LedgerRightMissing, SchemaOutOfDate
@@ -21,12 +22,8 @@ _OWNER_HELP: Final = "Only the ledger's owner migrates: connect as that role"
 
 def status(dsn: str) -> tuple[int, int]:
     """The schema's number as found (0 before the first migration), and the one this code needs."""
-    connection = _unchecked(dsn)
-    try:
-        with connection.reading() as transaction:
-            return schema_found(transaction), len(migrations())
-    finally:
-        connection.close()
+    with closing(_unchecked(dsn)) as connection, connection.reading() as transaction:
+        return schema_found(transaction), len(migrations())
 
 
 def migrate(dsn: str) -> tuple[str, ...]:
@@ -36,17 +33,12 @@ def migrate(dsn: str) -> tuple[str, ...]:
     LedgerRefused where a right is missing. Everybody loses what nobody needs: the rights to create
     in the schema, and temporary tables.
     """
-    connection = _unchecked(dsn)
-    try:
+    with closing(_unchecked(dsn)) as connection:
         applied: list[str] = []
-        while True:
-            name = _migrated(connection)
-            if name is None:
-                _take_from_everybody(connection)
-                return tuple(applied)
+        while name := _migrated(connection):
             applied.append(name)
-    finally:
-        connection.close()
+        _take_from_everybody(connection)
+        return tuple(applied)
 
 
 def _unchecked(dsn: str) -> LedgerConnection:

@@ -23,7 +23,7 @@ from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import read_finding
 from tallystick.ledger.look_columns import Shown
 from tallystick.ledger.reports import LogTotals, report_text, report_value
-from tallystick.ledger.rows import in_utc
+from tallystick.ledger.rows import window_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +234,8 @@ class Overview(Tables):
             shown = sorted(set(numbers))[:most]
             found = [read_finding(transaction, each) for each in shown]
             return RunRecord(
-                windows=[_window(plan) for plan in plans],
-                planned_at=in_utc(plans[0].planned_at) if plans else None,
+                windows=[window_in(plan) for plan in plans],
+                planned_at=plans[0].planned_at if plans else None,
                 batches=_batch_heads(transaction, feed, batch_ids=ids, most=most) if ids else (),
                 findings=[each for each in found if each],
                 report=newest.report_id if newest else None,
@@ -302,8 +302,8 @@ def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str,
     found: defaultdict[str, dict[Level, LastHeard]] = defaultdict(dict)
     for row in transaction.rows("last_heard", feed=feed):
         found[row.feed][Level(row.level)] = LastHeard(
-            in_utc(row.heard_at) if row.heard_at else None,
-            in_utc(row.silent_since) if row.silent_since else None,
+            row.heard_at,
+            row.silent_since,
         )
     return found
 
@@ -326,9 +326,9 @@ def _feed_head(
         topic=row.topic,
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
-        looked_at=in_utc(row.looked_at) if row.looked_at else None,
+        looked_at=row.looked_at,
         lag=_lag(row),
-        lost_at=in_utc(row.lost_at) if row.lost_at else None,
+        lost_at=row.lost_at,
         heard=heard,
         standing=standing,
         runs=runs,
@@ -338,10 +338,10 @@ def _feed_head(
 def _report_head(row: Any) -> ReportHead:
     return ReportHead(
         number=row.report_id,
-        taken_at=in_utc(row.taken_at),
+        taken_at=row.taken_at,
         verdict=Verdict(row.verdict),
-        complete_up_to=in_utc(row.complete_up_to) if row.complete_up_to else None,
-        made_by=_owner(row.made_by),
+        complete_up_to=row.complete_up_to,
+        made_by=row.made_by,
     )
 
 
@@ -349,8 +349,8 @@ def _run_head(row: Any) -> RunHead:
     return RunHead(
         plan_id=PlanId(row.plan_id),
         owner=Owner(row.owner),
-        window=_window(row),
-        planned_at=in_utc(row.planned_at),
+        window=window_in(row),
+        planned_at=row.planned_at,
         batches=row.batches,
         published=row.published,
         abandoned=row.abandoned,
@@ -362,30 +362,20 @@ def _batch_head(row: Any) -> BatchHead:
     return BatchHead(
         number=row.batch_number,
         batch_id=BatchId(row.batch_id),
-        label=in_utc(row.label),
-        window=_window(row),
+        label=row.label,
+        window=window_in(row),
         state=BatchState(row.state),
         attempts=row.newest_token,
         planned_by=Owner(row.planned_by),
-        committed_by=_owner(row.committed_by),
-        published_by=_owner(row.published_by),
-        holder=_owner(row.holder),
+        committed_by=row.committed_by,
+        published_by=row.published_by,
+        holder=row.holder,
         last_outcome=row.outcome,
-        planned_at=in_utc(row.planned_at),
-        committed_at=in_utc(row.committed_at) if row.committed_at else None,
-        published_at=in_utc(row.published_at) if row.published_at else None,
+        planned_at=row.planned_at,
+        committed_at=row.committed_at,
+        published_at=row.published_at,
         rows=row.record_count,
         holes=row.hole_count,
         length_bytes=row.byte_count,
         files=row.files,
     )
-
-
-def _owner(text: str | None) -> Owner | None:
-    return None if text is None else Owner(text)
-
-
-def _window(row: Any) -> Window | None:
-    if row.window_from is None:
-        return None
-    return Window(in_utc(row.window_from), in_utc(row.window_until))

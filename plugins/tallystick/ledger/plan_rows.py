@@ -13,7 +13,7 @@ from tallystick.domain.identities import BatchId, FeedName, FencingToken, Owner,
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.rows import batch_statuses
+from tallystick.ledger.rows import batch_statuses, offset_columns
 
 
 def frozen_plan(transaction: Transaction, plan_id: int, planned_at: datetime) -> FrozenPlan:
@@ -120,10 +120,8 @@ def _claim(transaction: Transaction, feed: FeedName, batches: Sequence[BatchPlan
         "claim_ranges",
         feed=feed,
         batch_ids=[batch_id for batch_id, _ in claims],
-        generation_ids=[each.generation_id for _, each in claims],
+        **offset_columns([(each.generation_id, each.offsets) for _, each in claims]),
         partitions=[each.offsets.partition.partition for _, each in claims],
-        from_offsets=[each.offsets.from_offset for _, each in claims],
-        until_offsets=[each.offsets.until_offset for _, each in claims],
         replaces=[batch_id in repairs for batch_id, _ in claims],
     )
     if entered != len(claims):

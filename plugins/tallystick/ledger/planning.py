@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.deciding.plan import FrozenPlan
@@ -24,7 +25,7 @@ from tallystick.ledger.change_rows import LookBegun, apply_changes, begun_look, 
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, made_plan
-from tallystick.ledger.rows import batch_statuses, generation_account, in_utc
+from tallystick.ledger.rows import batch_statuses, generation_account
 from tallystick.ledger.texts import storable
 
 
@@ -73,8 +74,8 @@ class PlanningSession:
 
         All tries of a run are one owner: what an earlier one found, and died, is this run's news.
         """
-        found = self._transaction.one("first_plan", feed=self._feed, owner=owner).planned_at
-        return in_utc(found) if found else None
+        found = self._transaction.one("first_plan", feed=self._feed, owner=owner)
+        return cast("datetime | None", found.planned_at)
 
     def accounts(self) -> Accounts:
         """Generations and unfinished batches of the feed, as of this transaction."""
@@ -227,4 +228,4 @@ def _newest_plan(
     )
     if newest is None:
         return None
-    return frozen_plan(transaction, newest.plan_id, in_utc(newest.planned_at))
+    return frozen_plan(transaction, newest.plan_id, newest.planned_at)

@@ -15,7 +15,7 @@ from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.ledger.connection import Tables
-from tallystick.ledger.rows import in_utc
+from tallystick.ledger.rows import batch_path_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +234,8 @@ def _columns(looks: Mapping[BatchId, DirectoryLook]) -> dict[str, list[Any]]:
 
 
 def _place(row: Any) -> tuple[BatchPath, AttemptId, bool, bytes, bytes | None]:
-    hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
     return (
-        BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id)),
+        batch_path_in(row),
         AttemptId(row.committed_by),
         row.state == BatchState.PUBLISHED.value,
         row.manifest_sha256,

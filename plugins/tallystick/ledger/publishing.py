@@ -9,12 +9,11 @@ from typing import Any
 from tallystick.domain.attempts.last_copies import AtRisk, CommittedCopy
 from tallystick.domain.batches.batch import Attempt, BatchPlan
 from tallystick.domain.batches.manifest import Manifest
-from tallystick.domain.batches.paths import BatchPath, StagingPath
+from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, Owner
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rules.registry import codes_with
 from tallystick.domain.rules.rule import Trait
 from tallystick.errors import BatchUnknown, LedgerRefused
@@ -23,9 +22,10 @@ from tallystick.ledger.rows import (
     account_text,
     as_stored_now,
     attempt_in,
-    in_utc,
+    batch_path_in,
     manifest_in,
     manifest_text,
+    offsets_in,
 )
 
 
@@ -161,9 +161,8 @@ class Publishing(Tables):
             given_up=FindingCode.COMMITTED_FILE_MISSING.value,
         )
         for row in rows:
-            partition = TopicPartition(row.topic, row.partition)
             risk = AtRisk(
-                OffsetRange(partition, row.from_offset, row.until_offset),
+                offsets_in(row),
                 RangeState(row.state),
                 GenerationState(row.log_state),
                 row.cluster_id,
@@ -181,20 +180,16 @@ class Publishing(Tables):
                 row.name,
                 row.length_bytes,
                 row.checksum,
-                OffsetRange(
-                    TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
-                ),
+                offsets_in(row),
             )
             for row in self._connection.rows("committed_copies", batch_id=batch_id)
         ]
 
 
 def _directory(row: Any) -> str:
-    batch_id = BatchId(row.batch_id)
-    if row.state != BatchState.PUBLISHED.value:
-        return StagingPath(row.root, batch_id, AttemptId(row.committed_by)).data
-    hour = in_utc(row.label).replace(minute=0, second=0, microsecond=0)
-    return str(BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, batch_id))
+    if row.state == BatchState.PUBLISHED.value:
+        return str(batch_path_in(row))
+    return StagingPath(row.root, BatchId(row.batch_id), AttemptId(row.committed_by)).data
 
 
 def _committed(row: Any) -> CommittedBatch:

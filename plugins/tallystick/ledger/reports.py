@@ -10,18 +10,16 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId, Owner
 from tallystick.domain.report.completeness import Look, doubt_of_clock
 from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import compressed, decompressed
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import in_utc
-from tallystick.ledger.texts import storable
+from tallystick.ledger.texts import compressed, decompressed, storable
 
 # A producer's timestamp may lie in a year that no datetime can hold.
 _LONGEST_SECONDS: Final = 100 * 366 * 86_400
@@ -122,7 +120,7 @@ class Reports(Tables):
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, in the order in which they began."""
         rows = self._connection.rows("look_places", feed=feed)
-        return [LookPlace(row.snapshot_id, in_utc(row.looked_at)) for row in rows]
+        return [LookPlace(*row) for row in rows]
 
     def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
         """These looks, in the order asked for."""
@@ -137,18 +135,7 @@ class Reports(Tables):
     def look_sums(self, snapshot_ids: Sequence[int]) -> Sequence[LookSums]:
         """These looks added up, in the order asked for."""
         rows = self._connection.rows("look_sums", snapshot_ids=list(snapshot_ids))
-        found = {
-            row.snapshot_id: LookSums(
-                snapshot_id=row.snapshot_id,
-                topic_id=row.topic_id,
-                recorded_at=in_utc(row.recorded_at),
-                log_start=row.log_start,
-                last_stable=row.last_stable,
-                high_watermark=row.high_watermark,
-                leaderless=row.leaderless,
-            )
-            for row in rows
-        }
+        found = {row.snapshot_id: LookSums(**row._asdict()) for row in rows}
         return [found[each] for each in snapshot_ids if each in found]
 
     def newest_bounds(self, feed: FeedName) -> ShownBounds | None:
@@ -158,7 +145,7 @@ class Reports(Tables):
             return None
         shown = Shown.of(row.shown)
         return ShownBounds(
-            looked_at=in_utc(row.looked_at),
+            looked_at=row.looked_at,
             topic_id=row.topic_id,
             log_start_offsets=shown.by_partition(shown.log_start_offsets),
             last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
@@ -198,24 +185,18 @@ class Reports(Tables):
                     )
                 },
                 ages=[
-                    AgeTotals(
-                        level=row.level,
-                        stretch=row.stretch,
-                        batches=row.batches,
-                        rows=row.record_count,
-                        oldest_at=in_utc(row.oldest_at) if row.oldest_at else None,
-                    )
+                    AgeTotals(*row)
                     for row in transaction.rows(
                         "check_ages", feed=feed, ages_seconds=list(ages_seconds)
                     )
                 ],
-                directories_at=in_utc(oldest_at) if oldest_at else None,
+                directories_at=oldest_at,
             )
 
     def newest_window_end(self, feed: FeedName, until: datetime) -> datetime | None:
         """The newest end of a planned window at or before the instant."""
-        found = self._connection.one("newest_window_end", feed=feed, until=until).window_until
-        return in_utc(found) if found else None
+        found = self._connection.one("newest_window_end", feed=feed, until=until)
+        return cast("datetime | None", found.window_until)
 
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement, with the run that has made it; its number."""
@@ -274,7 +255,7 @@ def _unreadable(row: Any, error: ValueError) -> LedgerRefused:
 def _look(row: Any) -> Look:
     shown = Shown.of(row.shown)
     return Look(
-        looked_at=in_utc(row.looked_at),
+        looked_at=row.looked_at,
         topic_id=row.topic_id,
         partitions=array("q", shown.partitions),
         high_watermarks=array("q", shown.high_watermarks),

@@ -11,14 +11,14 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.replacing import rows_given_up
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import BatchId, GenerationId
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, subtract, union_of
+from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
 from tallystick.domain.rules.a8_committed_file_missing import LostRows, lost_rows
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.ledger.batches import generations
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.findings import record_findings
 from tallystick.ledger.hole_rows import unfold_holes
-from tallystick.ledger.rows import claims_of
+from tallystick.ledger.rows import claims_of, offset_columns, offsets_in
 
 _Held = Mapping[GenerationId, Sequence[OffsetRange]]
 
@@ -68,9 +68,7 @@ def _not_replaced(
     return _by_generation(
         (
             GenerationId(row.generation_id),
-            OffsetRange(
-                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
-            ),
+            offsets_in(row),
         )
         for row in transaction.rows("parts_not_replaced", batch_id=batch_id)
     )
@@ -90,11 +88,7 @@ def _take(transaction: Transaction, batch_id: BatchId, taken: _Held) -> None:
 def _take_parts(
     transaction: Transaction, batch_id: BatchId, parts: Mapping[GenerationId, OffsetRange]
 ) -> None:
-    offsets: dict[str, object] = {
-        "generation_ids": list(parts),
-        "from_offsets": [each.from_offset for each in parts.values()],
-        "until_offsets": [each.until_offset for each in parts.values()],
-    }
+    offsets = offset_columns([*parts.items()])
     rows = transaction.rows("retract_ranges", **offsets)
     transaction.change("retract_holes", batch_id=batch_id, **offsets)
     left: list[tuple[GenerationId, OffsetRange]] = []
@@ -106,12 +100,7 @@ def _take_parts(
         left += [(GenerationId(row.generation_id), each) for each in rest]
         if rest:
             cut.append(_Cut(row.range_id, row.generation_id, whole, part, row.hole_count))
-    kept = transaction.rows(
-        "keep_remainders",
-        generation_ids=[generation_id for generation_id, _ in left],
-        from_offsets=[each.from_offset for _, each in left],
-        until_offsets=[each.until_offset for _, each in left],
-    )
+    kept = transaction.rows("keep_remainders", **offset_columns(left))
     transaction.change(
         "shrink_retracted",
         range_ids=[each.range_id for each in cut],
@@ -154,9 +143,7 @@ def _enter_lost(transaction: Transaction, batch_id: BatchId, lost: _Held) -> Non
         return
     transaction.change(
         "insert_ranges",
-        generation_ids=[generation_id for generation_id, _ in flat],
-        from_offsets=[each.from_offset for _, each in flat],
-        until_offsets=[each.until_offset for _, each in flat],
+        **offset_columns(flat),
         states=[RangeState.LOST.value for _ in flat],
         batch_ids=[batch_id for _ in flat],
         loss_codes=[FindingCode.COMMITTED_FILE_MISSING.value for _ in flat],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from tallystick.domain.batches.batch import (
 )
 from tallystick.domain.batches.manifest import Manifest, TailAnchor
 from tallystick.domain.batches.manifest_texts import whole_text
+from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import (
     AttemptId,
@@ -32,16 +32,36 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows import record_hash
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import decompressed
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.cuts import Claim
+from tallystick.ledger.texts import decompressed
 
 _STATES: Final = {each.value: each for each in GenerationState}
 
 
-def in_utc(instant: datetime) -> datetime:
-    """The same instant, with the one time zone that we use."""
-    return instant.astimezone(UTC)
+def window_in(row: Any) -> Window | None:
+    """The window in a row; None where it has none."""
+    return Window(row.window_from, row.window_until) if row.window_from else None
+
+
+def offsets_in(row: Any) -> OffsetRange:
+    """The offsets in a row, with the partition whose they are."""
+    return OffsetRange(TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset)
+
+
+def batch_path_in(row: Any) -> BatchPath:
+    """Where a row's batch lies once it is published."""
+    hour = row.label.replace(minute=0, second=0, microsecond=0)
+    return BatchPath(row.root, FeedName(row.feed), row.ordinal, hour, BatchId(row.batch_id))
+
+
+def offset_columns(ranges: Sequence[tuple[int, OffsetRange]]) -> dict[str, object]:
+    """Offsets with their generations, as the columns that statements take."""
+    return {
+        "generation_ids": [each for each, _ in ranges],
+        "from_offsets": [each.from_offset for _, each in ranges],
+        "until_offsets": [each.until_offset for _, each in ranges],
+    }
 
 
 def generation_account(row: Any) -> GenerationAccount:
@@ -89,9 +109,7 @@ def claims_of(transaction: Transaction, batch_ids: Sequence[str]) -> list[Claim]
             row.range_id,
             BatchId(row.batch_id),
             GenerationId(row.generation_id),
-            OffsetRange(
-                TopicPartition(row.topic, row.partition), row.from_offset, row.until_offset
-            ),
+            offsets_in(row),
         )
         for row in transaction.rows("claims_of", batch_ids=list(batch_ids))
     ]
@@ -217,11 +235,6 @@ def _status(
 def _plan(
     row: Any, ranges: tuple[PlannedRange, ...], replaces: tuple[CommittedFile, ...]
 ) -> BatchPlan:
-    window = (
-        Window(in_utc(row.window_from), in_utc(row.window_until))
-        if row.window_from is not None
-        else None
-    )
     return BatchPlan(
         batch_id=BatchId(row.batch_id),
         feed=FeedName(row.feed),
@@ -230,8 +243,8 @@ def _plan(
         cluster_id=row.cluster_id,
         topic_id=row.topic_id,
         ordinal=row.ordinal,
-        label=in_utc(row.label),
-        window=window,
+        label=row.label,
+        window=window_in(row),
         ranges=ranges,
         replaces=replaces,
     )

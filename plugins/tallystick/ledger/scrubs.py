@@ -16,7 +16,7 @@ from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rules.findings import Level
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import in_utc, manifests_of
+from tallystick.ledger.rows import manifests_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,7 @@ class Scrubs(Tables):
         Batches without a standing file are never due.
         """
         rows = self._connection.rows("scrub_due", feed=feed, every_seconds=every.total_seconds())
-        return [
-            DueBatch(
-                BatchId(row.batch_id),
-                row.byte_count,
-                in_utc(row.checked_at) if row.checked_at else None,
-            )
-            for row in rows
-        ]
+        return [DueBatch(*row) for row in rows]
 
     def standing_batches(self, batch_ids: Collection[BatchId]) -> Sequence[StandingBatch]:
         """Committed batches with their files that still stand and the fingerprints on record, in
@@ -156,8 +149,7 @@ class Scrubs(Tables):
     def scrub_standing(self, feed: FeedName) -> ScrubStanding:
         """How far full reads have come."""
         row = self._connection.one("scrub_standing", feed=feed)
-        oldest = in_utc(row.oldest_read_at) if row.oldest_read_at else None
-        return ScrubStanding(row.batches, row.never_read, oldest)
+        return ScrubStanding(*row)
 
 
 def _standing_batches(

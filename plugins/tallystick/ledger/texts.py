@@ -1,8 +1,14 @@
-"""Texts from elsewhere as PostgreSQL can keep them. Changes nothing that it can keep."""
+"""Texts as PostgreSQL keeps them: without what it refuses, or compressed. Knows no table.
+
+Of many partitions a text takes a tenth of its bytes, by xz. A manifest says the same keys thousands
+of times, and each number several times, a megabyte apart: zlib looks back 32 kilobytes, and leaves
+half as much again.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
 import math
 from collections.abc import Mapping
 from typing import Final
@@ -40,3 +46,16 @@ def _known_to_json(value: object) -> object:
             return [_known_to_json(each) for each in value]
         case _:
             return storable(str(value))
+
+
+def compressed(text: str) -> bytes:
+    """The text in fewer bytes."""
+    return lzma.compress(text.encode())
+
+
+def decompressed(data: bytes) -> str:
+    """The text again; ValueError for other bytes."""
+    try:
+        return lzma.decompress(data).decode()
+    except lzma.LZMAError as error:
+        raise ValueError(f"damaged: {error}") from error

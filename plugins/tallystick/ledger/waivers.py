@@ -18,7 +18,6 @@ from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, WaiverRefused
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import locked_finding, waive
-from tallystick.ledger.rows import in_utc
 from tallystick.ledger.setting_aside import give_up_accepted
 from tallystick.ledger.texts import storable
 
@@ -133,12 +132,12 @@ def _as_request(row: Any) -> WaiverRequest:
             finding_id=row.finding_id,
             reason=row.reason,
             asked_by=row.asked_by,
-            expires_at=in_utc(row.expires_at),
+            expires_at=row.expires_at,
             digest=shortened(row.evidence_sha256),
         ),
-        asked_at=in_utc(row.asked_at),
+        asked_at=row.asked_at,
         has_expired=bool(row.has_expired),
         ending=RequestEnding(row.ending) if row.ending else None,
         ended_by=row.ended_by,
-        ended_at=in_utc(row.ended_at) if row.ended_at else None,
+        ended_at=row.ended_at,
     )

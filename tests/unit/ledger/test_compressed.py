@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallystick.ledger.compressed import compressed, decompressed
+from tallystick.ledger.texts import compressed, decompressed
 
 
 @given(st.text())

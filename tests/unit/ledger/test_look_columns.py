@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import compressed
 from tallystick.ledger.look_columns import Shown
+from tallystick.ledger.texts import compressed
 
 _NAMES = (
     "partitions",
