@@ -22,6 +22,7 @@ from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.rows import (
     attempt_in,
+    batch_rows,
     batch_statuses,
     generation_account,
     manifests_of,
@@ -125,7 +126,7 @@ class Batches(Tables):
         with self._connection.reading() as transaction:
             for row in transaction.rows("attempts", feed=feed):
                 attempts[row.batch_id].append(_attempt_record(row))
-            rows = transaction.rows("batches", feed=feed)
+            rows = batch_rows(transaction, feed=feed)
             manifests = manifests_of(transaction, [row.batch_id for row in rows])
             statuses = batch_statuses(transaction, rows, manifests)
         return [
@@ -179,7 +180,7 @@ class Batches(Tables):
 
 def batch_status(transaction: Transaction, batch_id: BatchId) -> BatchStatus:
     """The batch as it stands; raises BatchUnknown."""
-    rows = transaction.rows("batch", batch_id=batch_id)
+    rows = batch_rows(transaction, batch_id=batch_id)
     if not rows:
         raise BatchUnknown(batch_id)
     return batch_statuses(transaction, rows)[0]

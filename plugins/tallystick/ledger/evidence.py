@@ -19,7 +19,7 @@ from tallystick.domain.rules.rule import Trait
 from tallystick.ledger.batches import generations
 from tallystick.ledger.connection import Tables
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import batch_statuses, generation_account
+from tallystick.ledger.rows import batch_rows, batch_statuses, generation_account
 
 # A day of landing every quarter of an hour; before, one look an hour.
 _LOOKS: Final = 100
@@ -74,7 +74,7 @@ class Evidence(Tables):
         """The feed's unfinished batches that were tried, oldest first."""
         with self._connection.reading() as transaction:
             tried = {row.batch_id: row for row in transaction.rows("tried_batches", feed=feed)}
-            unfinished = transaction.rows("unfinished_batches", feed=feed) if tried else ()
+            unfinished = batch_rows(transaction, feed=feed, only_unfinished=True) if tried else ()
             statuses = batch_statuses(transaction, unfinished)
         return [
             TriedBatch(

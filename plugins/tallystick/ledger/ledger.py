@@ -26,7 +26,6 @@ from tallystick.ledger.proofs import Proofs
 from tallystick.ledger.publishing import Publishing
 from tallystick.ledger.reports import Reports
 from tallystick.ledger.scrubs import Scrubs
-from tallystick.ledger.setting_aside import SettingAside
 from tallystick.ledger.waivers import Waivers
 
 
@@ -44,7 +43,6 @@ class Ledger(
     Publishing,
     Reports,
     Scrubs,
-    SettingAside,
     Waivers,
 ):
     """All families of tables, over one connection, which is opened when first used.

@@ -55,8 +55,9 @@ class Metrics(Tables):
             for row in transaction.rows("batch_counts"):
                 counts[row.feed].append(row)
             findings: defaultdict[str, dict[tuple[str, Verdict], int]] = defaultdict(dict)
-            for row in transaction.rows("code_counts"):
-                findings[row.feed][row.code, Verdict(row.verdict)] = row.findings
+            for row in transaction.rows("standing_counts", feed=None):
+                counted, key = findings[row.feed], (row.code, Verdict(row.verdict))
+                counted[key] = counted.get(key, 0) + row.findings
             newest = {row.feed: _newest(row) for row in transaction.rows("newest_batches")}
         return [
             FeedFigures(

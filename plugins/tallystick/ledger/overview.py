@@ -271,12 +271,12 @@ class Overview(Tables):
 
     def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:
         """What the next method's text says, as plain values."""
-        row = self._connection.row("report_numbered", feed=feed, number=number)
+        row = self._connection.row("newest_report", feed=feed, until=None, number=number)
         return None if row is None else report_value(row)
 
     def report_text(self, feed: FeedName, number: int) -> str | None:
         """The very text of the feed's report of this number; None where it has none."""
-        row = self._connection.row("report_numbered", feed=feed, number=number)
+        row = self._connection.row("newest_report", feed=feed, until=None, number=number)
         return None if row is None else report_text(row)
 
 

@@ -25,7 +25,7 @@ from tallystick.ledger.change_rows import LookBegun, apply_changes, begun_look, 
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import record_findings
 from tallystick.ledger.plan_rows import frozen_plan, made_plan
-from tallystick.ledger.rows import batch_statuses, generation_account
+from tallystick.ledger.rows import batch_rows, batch_statuses, generation_account
 from tallystick.ledger.texts import storable
 
 
@@ -203,7 +203,7 @@ class Planning(Tables):
 def _accounts(transaction: Transaction, feed: FeedName) -> Accounts:
     """Generations and unfinished batches of the feed, as this transaction sees them."""
     # First: a claim that is released between the two would else count as accounted for.
-    unfinished = transaction.rows("unfinished_batches", feed=feed)
+    unfinished = batch_rows(transaction, feed=feed, only_unfinished=True)
     found = transaction.rows("newest_generations", feed=feed)
     return Accounts(
         generations={row.partition: generation_account(row) for row in found},

@@ -119,20 +119,17 @@ class Proofs(Tables):
     def landed_counts(self, feed: FeedName) -> Mapping[GenerationId, LandedCounts]:
         """Rows, holes and losses of each generation that has any."""
         with self._connection.reading() as transaction:
-            rows = transaction.rows("row_counts", feed=feed)
-            holes = transaction.rows("hole_counts", feed=feed)
-        spans: defaultdict[GenerationId, dict[HoleClass, int]] = defaultdict(dict)
-        for row in holes:
-            spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = row.hole_count
-        counts = {GenerationId(row.generation_id): row for row in rows}
-        return {
-            each: LandedCounts(
-                counts[each].record_count if each in counts else 0,
-                spans.get(each, {}),
-                counts[each].lost_count if each in counts else 0,
+            rows = transaction.rows("log_totals", feed=feed)
+            spans: defaultdict[GenerationId, dict[HoleClass, int]] = defaultdict(dict)
+            for row in transaction.rows("hole_counts", feed=feed):
+                spans[GenerationId(row.generation_id)][HoleClass(row.hole_class)] = row.hole_count
+        found = {
+            GenerationId(row.generation_id): LandedCounts(
+                row.record_count, spans.get(row.generation_id, {}), row.lost
             )
-            for each in sorted({*counts, *spans})
+            for row in sorted(rows)
         }
+        return {each: counts for each, counts in found.items() if counts != LandedCounts()}
 
     def replacements(self, feed: FeedName) -> Mapping[CommittedFile, BatchId]:
         """Committed files that readers read no more, each with the repair that took its place."""
@@ -175,11 +172,7 @@ class Proofs(Tables):
         at most so many.
         """
         rows = self._connection.rows("offsets_due", feed=feed, every=every, most=most)
-        return [OffsetsToRead(BatchId(row.batch_id), row.record_count) for row in rows]
-
-    def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
-        """Keep that the batch's offset columns were read again."""
-        self._connection.change("record_offsets_look", batch_id=batch_id, is_clean=is_clean)
+        return [OffsetsToRead(*row) for row in rows]
 
     def directory_looks(self, feed: FeedName, every: timedelta) -> Mapping[BatchId, DirectoryLook]:
         """The directories that were as committed when they were asked, no longer ago than this by

@@ -23,6 +23,7 @@ from tallystick.ledger.rows import (
     as_stored_now,
     attempt_in,
     batch_path_in,
+    batch_rows,
     manifest_in,
     manifest_text,
     offsets_in,
@@ -72,12 +73,17 @@ class Publishing(Tables):
 
     def committed_batch(self, batch_id: BatchId) -> CommittedBatch | None:
         """What publishing needs; None before the commit."""
-        row = self._connection.row("committed_batch", batch_id=batch_id)
-        return _committed(row) if row is not None else None
+        return next(iter(self._committed(batch_id=batch_id)), None)
 
     def unpublished(self, feed: FeedName) -> Sequence[CommittedBatch]:
         """Batches that are committed and not published, in the order of their commits."""
-        return [_committed(row) for row in self._connection.rows("unpublished", feed=feed)]
+        return self._committed(feed=feed)
+
+    def _committed(
+        self, *, feed: FeedName | None = None, batch_id: BatchId | None = None
+    ) -> list[CommittedBatch]:
+        rows = self._connection.rows("committed_batches", feed=feed, batch_id=batch_id)
+        return [_committed(row) for row in rows]
 
     def mark_published(self, batch_id: BatchId, owner: Owner | None = None) -> None:
         """Committed -> published, by this run, and N3 of it ends; a second call changes nothing."""
@@ -86,16 +92,18 @@ class Publishing(Tables):
                 code = FindingCode.UNFINISHED_BATCH.value
                 transaction.change("end_not_shown", batch_id=batch_id, code=code)
                 return
-            batch = transaction.row("batch", batch_id=batch_id)
-        if batch is None:
+            batches = batch_rows(transaction, batch_id=batch_id)
+        if not batches:
             raise BatchUnknown(batch_id)
+        [batch] = batches
         if batch.state != BatchState.PUBLISHED.value:
             reason = f"batch {batch_id} is {batch.state}, not committed"
             raise LedgerRefused("mark_published", reason)
 
     def published_by(self, feed: FeedName, owner: Owner) -> Sequence[BatchId]:
         """The feed's batches that this owner has published, in all its tries."""
-        return self._batch_ids("published_by", feed=feed, owner=owner)
+        rows = self._connection.rows("published_by", feed=feed, owner=owner)
+        return [BatchId(row.batch_id) for row in rows]
 
     def batches_over(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
         """Those of the batches that are the feed's, and published or abandoned.
@@ -103,14 +111,18 @@ class Publishing(Tables):
         That never changes again: nothing in their staging directories can be committed under their
         ids any more.
         """
-        return self._batch_ids("batches_over", feed=feed, batch_ids=list(batch_ids))
+        return self._among(feed, batch_ids, BatchState.PUBLISHED, BatchState.ABANDONED)
 
     def committed_among(self, feed: FeedName, batch_ids: Collection[BatchId]) -> Sequence[BatchId]:
         """Those of the batches that are the feed's, and committed or published."""
-        return self._batch_ids("committed_among", feed=feed, batch_ids=list(batch_ids))
+        return self._among(feed, batch_ids, BatchState.COMMITTED, BatchState.PUBLISHED)
 
-    def _batch_ids(self, statement: str, **parameters: object) -> list[BatchId]:
-        return [BatchId(row.batch_id) for row in self._connection.rows(statement, **parameters)]
+    def _among(
+        self, feed: FeedName, batch_ids: Collection[BatchId], *states: BatchState
+    ) -> list[BatchId]:
+        wanted = {"batch_ids": list(batch_ids), "states": [each.value for each in states]}
+        rows = self._connection.rows("batches_among", feed=feed, **wanted)
+        return [BatchId(row.batch_id) for row in rows]
 
     def roots(self, feed: FeedName, *, with_former: bool = False) -> Sequence[str]:
         """Every root below which the feed has batches: it may have been moved.

@@ -222,7 +222,7 @@ class Reports(Tables):
 
         No asker's clock can make a report older or newer than another one.
         """
-        row = self._connection.row("newest_report", feed=feed, until=instant)
+        row = self._connection.row("newest_report", feed=feed, until=instant, number=None)
         if row is None:
             return None
         try:

@@ -174,6 +174,19 @@ def manifests_of(transaction: Transaction, batch_ids: Sequence[str]) -> dict[Bat
     return {BatchId(row.batch_id): as_stored_now(manifest_of(row), row) for row in rows}
 
 
+def batch_rows(
+    transaction: Transaction,
+    *,
+    feed: FeedName | None = None,
+    batch_id: BatchId | None = None,
+    only_unfinished: bool = False,
+) -> list[Any]:
+    """The rows of a feed's batches, oldest first, or of the one batch."""
+    return transaction.rows(
+        "batches", feed=feed, batch_id=batch_id, only_unfinished=only_unfinished
+    )
+
+
 def batch_statuses(
     transaction: Transaction,
     rows: Sequence[Any],

@@ -90,15 +90,19 @@ class Scrubs(Tables):
         with self._connection.writing() as transaction:
             if taken:
                 _record_fingerprints(transaction, batch_id, taken)
-            transaction.change(
-                "record_check", batch_id=batch_id, level=Level.L3.value, is_clean=is_clean
-            )
+            transaction.change("record_checks", **_look([batch_id], Level.L3, is_clean=is_clean))
+
+    def record_offsets_look(self, batch_id: BatchId, *, is_clean: bool) -> None:
+        """Keep that the batch's offset columns were read again."""
+        look = _look([batch_id], Level.L2, is_clean=is_clean)
+        self._connection.change("record_checks", **look)
 
     def record_unread(self, batch_ids: Collection[BatchId], level: Level) -> None:
         """Keep that a look of this level, L2 or L3, did not read all of these batches: they stay
         due as they were, and their next turn comes after the others'.
         """
-        self._connection.change("record_unread", batch_ids=list(batch_ids), level=level.value)
+        look = _look(batch_ids, level, is_clean=False, is_complete=False)
+        self._connection.change("record_checks", **look)
 
     def samples_due(
         self,
@@ -137,19 +141,26 @@ class Scrubs(Tables):
 
     def record_sample(self, batch_id: BatchId, taken: TakenSample, *, is_clean: bool) -> None:
         """Keep that a second reader has compared a sample of the batch, or that it could not."""
-        self._connection.change(
-            "record_sample",
-            batch_id=batch_id,
-            level=Level.L4.value,
-            is_clean=is_clean and taken.is_complete,
-            is_complete=taken.is_complete,
-            sample=json.dumps(asdict(taken)),
-        )
+        is_whole, sample = taken.is_complete, json.dumps(asdict(taken))
+        look = _look([batch_id], Level.L4, is_clean=is_clean and is_whole, is_complete=is_whole)
+        self._connection.change("record_checks", **look | {"sample": sample})
 
     def scrub_standing(self, feed: FeedName) -> ScrubStanding:
         """How far full reads have come."""
         row = self._connection.one("scrub_standing", feed=feed)
         return ScrubStanding(*row)
+
+
+def _look(
+    batch_ids: Collection[BatchId], level: Level, *, is_clean: bool, is_complete: bool = True
+) -> dict[str, object]:
+    return {
+        "batch_ids": list(batch_ids),
+        "level": level.value,
+        "is_clean": is_clean,
+        "is_complete": is_complete,
+        "sample": None,
+    }
 
 
 def _standing_batches(

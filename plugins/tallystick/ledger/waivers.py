@@ -1,9 +1,17 @@
-"""Waivers: one person asks, another one approves. Every change holds the finding's row first."""
+"""Waivers: one person asks, another one approves. Every change holds the finding's row first.
+
+Offsets that can't be read are set aside, and given up once two people have accepted that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from tallystick.domain.batches.batch import Attempt
+from tallystick.domain.identities import FeedName
+from tallystick.domain.planning.log_changes import CutClaim
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import (
     RequestEnding,
@@ -16,9 +24,10 @@ from tallystick.domain.rules.waivers import (
 )
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, WaiverRefused
+from tallystick.ledger.attempts import locked_batch, require_newest
+from tallystick.ledger.change_rows import cut_claims
 from tallystick.ledger.connection import Tables, Transaction
-from tallystick.ledger.findings import locked_finding, waive
-from tallystick.ledger.setting_aside import give_up_accepted
+from tallystick.ledger.findings import locked_finding, record_findings, waive
 from tallystick.ledger.texts import storable
 
 
@@ -37,6 +46,24 @@ class Waivers(Tables):
         """
         with self._connection.writing() as transaction:
             give_up_accepted(transaction, waive(transaction, waiver))
+
+    def set_aside(
+        self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]
+    ) -> None:
+        """Cut the claims of the attempt's batch, and keep the findings that say why, at once.
+
+        A batch without a claim is abandoned. Unreadable offsets whose finding two people have
+        accepted already are lost. Raises AttemptFenced.
+        """
+        with self._connection.writing() as transaction:
+            batch = locked_batch(transaction, attempt.batch_id)
+            require_newest(transaction, attempt, batch)
+            feed = FeedName(batch.feed)
+            transaction.rows("lock_living_generations", feed=feed)
+            cut_claims(transaction, cuts, [attempt.batch_id])
+            transaction.change("abandon_empty_batches", batch_ids=[attempt.batch_id])
+            record_findings(transaction, feed, findings)
+            give_up_accepted(transaction, feed)
 
     def waiver_request(self, finding_id: int) -> WaiverRequest | None:
         """The newest request about the finding, whatever became of it; None where nobody asked."""
@@ -83,6 +110,18 @@ class Waivers(Tables):
             locked_finding(transaction, finding_id)
             asked = _standing(transaction, request, finding_id)
             _end(transaction, asked, RequestEnding.WITHDRAWN, by)
+
+
+def give_up_accepted(transaction: Transaction, feed: FeedName) -> None:
+    """Unreadable offsets whose finding is accepted are lost, and the frontiers go on.
+
+    The feed's generations are locked by an earlier statement.
+    """
+    code = FindingCode.UNREADABLE_RECORD.value
+    given_up = transaction.rows("give_up_accepted", feed=feed, code=code)
+    if given_up:
+        ids = sorted({row.generation_id for row in given_up})
+        transaction.change("advance_frontiers", generation_ids=ids)
 
 
 def _open_finding(

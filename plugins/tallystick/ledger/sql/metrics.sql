@@ -6,19 +6,6 @@ SELECT f.feed, b.state::text AS state, count(b.batch_id) AS batches,
   FROM feed f LEFT JOIN batch b USING (feed)
  GROUP BY 1, 2 ORDER BY 1, 2;
 
--- name: code_counts
--- Standing findings of each feed by code; those that two people accept now count as WAIVED.
-SELECT f.feed, f.code,
-       CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
-         AS verdict,
-       count(*) AS findings
-  FROM finding f
-  LEFT JOIN LATERAL (
-       SELECT clock_timestamp() < w.expires_at AS is_in_force FROM waiver w
-        WHERE w.finding_id = f.finding_id ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
- WHERE f.state IN ('open', 'waived')
- GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
-
 -- name: newest_batches
 -- The newest published batch of each feed, and when its attempt began, was proven and ended. What a
 -- rebuild has entered had no attempt of ours, and is left out.

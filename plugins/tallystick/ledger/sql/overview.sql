@@ -53,8 +53,9 @@ SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
  ORDER BY report_id DESC LIMIT :most;
 
 -- name: standing_counts
--- How many findings stand, by feed and verdict; those that two people accept now count as WAIVED.
-SELECT f.feed, f.partition,
+-- How many findings stand, by feed, code, verdict and partition; those that two people accept now
+-- count as WAIVED.
+SELECT f.feed, f.partition, f.code,
        CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
          AS verdict,
        count(*) AS findings
@@ -63,7 +64,7 @@ SELECT f.feed, f.partition,
        SELECT clock_timestamp() < w.expires_at AS is_in_force FROM waiver w
         WHERE w.finding_id = f.finding_id ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
  WHERE f.state IN ('open', 'waived') AND (:feed::text IS NULL OR f.feed = :feed::text)
- GROUP BY 1, 2, 3;
+ GROUP BY 1, 2, 3, 4 ORDER BY 1, 3, 4, 2;
 
 -- name: newest_runs
 -- The newest plans of each feed, or of one, and what became of their batches.

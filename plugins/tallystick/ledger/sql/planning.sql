@@ -32,18 +32,6 @@ SELECT DISTINCT g.topic_id FROM generation g
                     WHERE living.feed = g.feed AND living.state <> 'closed'
                       AND living.topic_id = g.topic_id);
 
--- name: unfinished_batches
--- The feed's batches that are planned, landing or verified, oldest first.
-SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
-       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
-       (SELECT count(*) FROM attempt a
-         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
-       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       b.window_from, b.window_until
-  FROM batch b
- WHERE b.feed = :feed AND b.state IN ('planned', 'landing', 'verified')
- ORDER BY b.batch_number;
-
 -- name: newest_tokens
 -- The newest token of each of the feed's unfinished batches that nobody holds.
 SELECT batch_id, newest_token FROM batch

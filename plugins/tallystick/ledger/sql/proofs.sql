@@ -118,15 +118,6 @@ DELETE FROM directory_look
  WHERE batch_id IN (SELECT batch_id FROM directory_look WHERE batch_id = ANY(:batch_ids::text[])
                      ORDER BY batch_id FOR UPDATE);
 
--- name: row_counts
--- Landed rows and lost offsets of each generation.
-SELECT r.generation_id, coalesce(sum(r.record_count), 0)::bigint AS record_count,
-       coalesce(sum(upper(r.offsets) - lower(r.offsets)) FILTER (WHERE r.state = 'lost'), 0)::bigint
-         AS lost_count
-  FROM offset_range r JOIN generation g USING (generation_id)
- WHERE g.feed = :feed AND r.state IN ('committed', 'lost')
- GROUP BY r.generation_id;
-
 -- name: hole_counts
 -- Holes that count, of each generation by class.
 SELECT h.generation_id, h.class::text AS hole_class, sum(h.hole_count)::bigint AS hole_count
@@ -156,7 +147,3 @@ SELECT b.batch_id, b.record_count
         OR newest.checked_at <= clock_timestamp() - :every::interval)
  ORDER BY coalesce(tried.is_no_trouble, true), tried.checked_at NULLS FIRST, b.commit_number
  LIMIT :most;
-
--- name: record_offsets_look
--- The batch's offset columns were read again.
-INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, 'L2', :is_clean);

@@ -1,16 +1,6 @@
--- name: batch
--- One batch as it stands now.
-SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
-       b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
-       (SELECT count(*) FROM attempt a
-         WHERE a.batch_id = b.batch_id AND a.application_id IS NOT NULL) AS applications,
-       extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
-       b.window_from, b.window_until
-  FROM batch b
- WHERE b.batch_id = :batch_id;
-
 -- name: batches
--- All batches of the feed, oldest first.
+-- Batches as they stand now, oldest first: of a feed all, or those that are planned, landing or
+-- verified; or the one of an id.
 SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal, b.label,
        b.state::text AS state, b.newest_token, b.committed_by, b.holder, b.verification_id,
        (SELECT count(*) FROM attempt a
@@ -18,7 +8,9 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
        extract(epoch FROM b.lease_until - clock_timestamp())::float8 AS lease_seconds_left,
        b.window_from, b.window_until, b.planned_at, b.committed_at, b.published_at
   FROM batch b
- WHERE b.feed = :feed
+ WHERE (:feed::text IS NULL OR b.feed = :feed::text)
+   AND (:batch_id::text IS NULL OR b.batch_id = :batch_id::text)
+   AND (NOT :only_unfinished::boolean OR b.state IN ('planned', 'landing', 'verified'))
  ORDER BY b.batch_number;
 
 -- name: attempts
@@ -36,21 +28,16 @@ SELECT b.batch_id, v.manifest, v.sha256, v.hashes, b.root,
   FROM batch b JOIN verification v USING (verification_id)
  WHERE b.batch_id = ANY(:batch_ids::text[]) AND b.committed_by IS NOT NULL;
 
--- name: committed_batch
--- A batch after its commit, with its proof.
+-- name: committed_batches
+-- Batches after their commit, with their proofs, in the order of the commits: the one of an id, or a
+-- feed's that are not published.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
        v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
        ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
   FROM batch b JOIN verification v USING (verification_id)
- WHERE b.batch_id = :batch_id AND b.committed_by IS NOT NULL;
-
--- name: unpublished
--- The feed's batches that are committed and not published, in the order of their commits.
-SELECT b.batch_id, b.committed_by, b.state::text AS state, v.manifest, v.sha256, v.hashes,
-       v.file_sha256, b.root, checksums_now(b.batch_id) AS checksums,
-       ARRAY(SELECT gone.name FROM file_retraction gone WHERE gone.batch_id = b.batch_id) AS replaced
-  FROM batch b JOIN verification v USING (verification_id)
- WHERE b.feed = :feed AND b.state = 'committed'
+ WHERE b.committed_by IS NOT NULL
+   AND (:batch_id::text IS NULL OR b.batch_id = :batch_id::text)
+   AND (:feed::text IS NULL OR (b.feed = :feed::text AND b.state = 'committed'))
  ORDER BY b.commit_number;
 
 -- name: mark_published
@@ -83,10 +70,10 @@ SELECT a.attempt_id, a.batch_id, a.token, a.owner, b.root,
         OR b.committed_by <> a.attempt_id)
  ORDER BY b.batch_number, a.token;
 
--- name: batches_over
--- Those of the batches that are the feed's, and published or abandoned: nothing leads back from there.
+-- name: batches_among
+-- Those of the batches that are the feed's, and in one of these states.
 SELECT batch_id FROM batch
- WHERE feed = :feed AND state IN ('published', 'abandoned') AND batch_id = ANY(:batch_ids::text[])
+ WHERE feed = :feed AND state::text = ANY(:states::text[]) AND batch_id = ANY(:batch_ids::text[])
  ORDER BY batch_number;
 
 -- name: offsets_at_risk
@@ -175,12 +162,6 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.ordinal, b.label, b.committed_by,
  WHERE NOT EXISTS (SELECT FROM file_retraction gone
                     WHERE gone.batch_id = f.batch_id AND gone.name = f.name)
  ORDER BY b.commit_number, f.name COLLATE "C", s.partition, lower(a.offsets);
-
--- name: committed_among
--- Those of the batches that are the feed's and committed, in the order of their commits.
-SELECT batch_id FROM batch
- WHERE feed = :feed AND committed_by IS NOT NULL AND batch_id = ANY(:batch_ids::text[])
- ORDER BY commit_number;
 
 -- name: enter_move
 -- Who says that published batches lie below another root.

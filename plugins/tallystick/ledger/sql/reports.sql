@@ -150,12 +150,9 @@ VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :lost_at, :deepest
 RETURNING report_id;
 
 -- name: newest_report
--- The report that was kept last; of those at or before an instant, where one is given. None is taken
--- for later than this ledger's clock was when it was kept.
+-- The report that was kept last; of those at or before an instant, where one is given, or the one of
+-- a number. None is taken for later than this ledger's clock was when it was kept.
 SELECT report_id, document FROM report
  WHERE feed = :feed AND (:until::timestamptz IS NULL OR least(taken_at, recorded_at) <= :until)
+   AND (:number::bigint IS NULL OR report_id = :number::bigint)
  ORDER BY report_id DESC LIMIT 1;
-
--- name: report_numbered
--- A feed's report of this number.
-SELECT report_id, document FROM report WHERE feed = :feed AND report_id = :number;

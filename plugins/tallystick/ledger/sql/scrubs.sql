@@ -64,14 +64,11 @@ SELECT :batch_id, name, partition, :hash_version, record_count, offset_sum, high
        AS taken(name, partition, record_count, offset_sum, high_hash_sum, low_hash_sum)
     ON CONFLICT (batch_id, name, partition, hash_version) DO NOTHING;
 
--- name: record_check
--- A deep look at a batch has taken place.
-INSERT INTO batch_check (batch_id, level, is_clean) VALUES (:batch_id, :level, :is_clean);
-
--- name: record_unread
--- Deep looks that did not read all of their batches: these stay due.
-INSERT INTO batch_check (batch_id, level, is_clean, is_complete)
-SELECT batch_id, :level, false, false FROM unnest(:batch_ids::text[]) AS tried(batch_id);
+-- name: record_checks
+-- Deep looks at batches have taken place; one that is not complete leaves its batch due.
+INSERT INTO batch_check (batch_id, level, is_clean, is_complete, sample)
+SELECT batch_id, :level, :is_clean, :is_complete, :sample::jsonb
+  FROM unnest(:batch_ids::text[]) AS looked(batch_id);
 
 -- name: samples_due
 -- Published batches of this log with offsets at the log's start or beyond, rows or holes, that no
@@ -117,8 +114,3 @@ SELECT (SELECT later.shown FROM broker_snapshot later
   FROM broker_snapshot cleaning
  WHERE cleaning.feed = :feed AND cleaning.topic_id = :topic_id AND cleaning.is_compacted
  ORDER BY cleaning.look_number DESC LIMIT 1;
-
--- name: record_sample
--- A second reader has compared a sample of a batch with the broker, or could not.
-INSERT INTO batch_check (batch_id, level, is_clean, is_complete, sample)
-VALUES (:batch_id, :level, :is_clean, :is_complete, :sample::jsonb);
