@@ -30,7 +30,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan
-from tallystick.spark import landing, row_hash_columns, scrubbing
+from tallystick.spark import landing, scrubbing, slice_sums
 from tallystick.spark.command import landing_conf
 from tallystick.spark.place import SparkPlace
 from tallystick.spark.session_settings import session_settings
@@ -83,10 +83,9 @@ def _compare(spark: SparkSession, servers: str, scratch: Path, until: Until, rou
 def _observed(rows: DataFrame, partitions: list[int]) -> DataFrame:
     """The rows, with the fingerprint's sums taken while they pass: of all, or of each partition."""
     sums = {
-        f"half{number}": text.rsplit(" AS ", 1)[0]
-        for number, text in enumerate(row_hash_columns.HALVES)
+        f"half{number}": text.rsplit(" AS ", 1)[0] for number, text in enumerate(slice_sums.HALVES)
     } | {"offsets": "offset & 4294967295L", "rows": "1L"}
-    placed = rows.selectExpr("*", row_hash_columns.PLACE.replace("timestamp,", _MICROS, 1))
+    placed = rows.selectExpr("*", slice_sums.PLACE.replace("timestamp,", _MICROS, 1))
     over_all = (expr(f"sum({text}) AS {name}") for name, text in sums.items())
     by_slice = (
         expr(f"sum(if(partition = {each}, {text}, 0L)) AS {name}_{each}")

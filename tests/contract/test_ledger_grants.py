@@ -23,9 +23,8 @@ from tallystick.errors import (
     LedgerRightMissing,
 )
 from tallystick.ledger.exporting import exported
-from tallystick.ledger.grants import Purpose, grant
 from tallystick.ledger.ledger import Ledger
-from tallystick.ledger.migrations import migrate
+from tallystick.ledger.migrations import Purpose, grant, migrate
 from tallystick.ledger.statements import statements
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile

@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from tallystick.ledger import migrations as migrating
-from tallystick.ledger.grants import Purpose, grant
-from tallystick.ledger.migrations import migrate
+from tallystick.ledger.migrations import Purpose, grant, migrate
 from tallystick.ledger.statements import migrations
 from tests.contract.test_ledger_grants import live
 from tests.support.ledger_server import OWNER_ROLE, RUNNER_ROLE, LedgerServer

@@ -22,8 +22,7 @@ from sandbox.services.postgres_programs import (
     programs_for,
     server_user,
 )
-from tallystick.ledger.grants import Purpose, grant
-from tallystick.ledger.migrations import migrate
+from tallystick.ledger.migrations import Purpose, grant, migrate
 from tests.support.clearing_up import LEDGER, Watcher
 from tests.support.free_port import free_port
 

@@ -204,7 +204,7 @@ def export(
 def _migrated(stage: Stage, to_run: Sequence[str], to_read: Sequence[str]) -> Answer:
     from tallystick.ledger import migrations
     from tallystick.ledger.dsn import ledger_address
-    from tallystick.ledger.grants import Purpose, grant
+    from tallystick.ledger.migrations import Purpose, grant
 
     dsn = stage.ledger_dsn()
     applied = migrations.migrate(dsn)

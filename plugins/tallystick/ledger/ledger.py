@@ -16,10 +16,9 @@ from tallystick.ledger.commits import Commits
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence import Evidence
-from tallystick.ledger.findings import Findings
+from tallystick.ledger.findings import Findings, News
 from tallystick.ledger.hole_rows import fold_holes
 from tallystick.ledger.metrics import Metrics
-from tallystick.ledger.news import News
 from tallystick.ledger.overview import Overview
 from tallystick.ledger.planning import Planning
 from tallystick.ledger.proofs import Proofs

@@ -7,23 +7,21 @@ elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.snapshot import BatchHead, RecordEvidence
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.rows.record_hash import record_hash
-from tallystick.errors import LogUnreadable
 from tallystick.sources.hole_walk import FetchAnswer
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tallystick.sources.message_sets import StoredRecord
 from tallystick.sources.record_batches import (
-    BatchUnreadable,
     RecordBatch,
     batch_reaching,
     bytes_of_first_batch,
     bytes_per_record,
+    read_at,
     record_in,
 )
 
@@ -65,7 +63,7 @@ class BatchSearch:
         """The records at exactly these offsets, never the next ones; one that is gone is absent."""
         found: dict[int, RecordEvidence] = {}
         for place, batch in self._batches():
-            with self._named("record", place):
+            with read_at(f"the record of {self._topic}-{place.partition} at {place.offset}"):
                 record = record_in(batch, place.offset)
             if record is not None:
                 found[place.partition] = _evidence(place, batch, record)
@@ -94,17 +92,8 @@ class BatchSearch:
             answer = self._reads.fetch(
                 partition, place.offset, Isolation.READ_UNCOMMITTED, max_bytes=place.max_bytes
             )
-        with self._named("batch", place):
+        with read_at(f"the batch of {self._topic}-{place.partition} at {place.offset}"):
             return batch_reaching(answer.records, place.offset) if answer else None
-
-    @contextmanager
-    def _named(self, what: str, place: Place) -> Iterator[None]:
-        """What can't be read is told with its place."""
-        try:
-            yield
-        except BatchUnreadable as failure:
-            asked = f"the {what} of {self._topic}-{place.partition} at {place.offset}"
-            raise LogUnreadable(asked, str(failure)) from failure
 
 
 def _head(batch: RecordBatch) -> BatchHead:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Final, Self
 
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
-from tallystick.errors import LogUnreadable
 from tallystick.sources.batch_heads import BatchSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
-from tallystick.sources.record_batches import BatchUnreadable
+from tallystick.sources.record_batches import read_at
 from tallystick.sources.slice_weights import Weight, weights_of
 from tallystick.sources.time_search import first_offset_at
 from tallystick.sources.topic_bounds import TopicBounds
@@ -63,12 +61,7 @@ class KafkaBrokerView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -190,10 +183,7 @@ class KafkaBrokerView:
                 start = self._topics.log_start_offset(partition)
                 walk.pass_over(start if start > offset else walk.holes.until_offsets[-1])
                 continue
-            try:
+            with read_at(f"batches of {partition} at {offset}"):
                 settled = walk.take(answer)
-            except BatchUnreadable as failure:
-                place = f"batches of {partition} at {offset}"
-                raise LogUnreadable(place, str(failure)) from failure
             wanted = max_bytes * _GROWTH if settled > 1 else _SMALLEST_FETCH_BYTES
             max_bytes = min(wanted, _LARGEST_FETCH_BYTES)

@@ -8,11 +8,13 @@ given as a batch of no producer and no epoch, from its first offset to its last.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from struct import Struct
 from typing import BinaryIO, Final, NamedTuple
 
 from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD
+from tallystick.errors import LogUnreadable
 from tallystick.sources.batch_codecs import MOST_BYTES, NONE, TooLarge, opened
 from tallystick.sources.message_sets import SHORTEST, StoredRecord, messages_in
 
@@ -44,6 +46,15 @@ _ABORT: Final = 0
 
 class BatchUnreadable(ValueError):
     """The bytes are no record batch of version 0, 1 or 2, or are damaged."""
+
+
+@contextmanager
+def read_at(place: str) -> Iterator[None]:
+    """What is unreadable in the block is told with its place; raises LogUnreadable."""
+    try:
+        yield
+    except BatchUnreadable as failure:
+        raise LogUnreadable(place, str(failure)) from failure
 
 
 class RecordBatch(NamedTuple):

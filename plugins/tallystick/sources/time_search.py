@@ -12,9 +12,9 @@ from typing import Final
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
-from tallystick.errors import BrokerUnavailable, LogUnreadable
+from tallystick.errors import BrokerUnavailable
 from tallystick.sources.leader_reads import LeaderReads
-from tallystick.sources.record_batches import BatchUnreadable, batches_in, records_in
+from tallystick.sources.record_batches import batches_in, read_at, records_in
 from tallystick.sources.topic_bounds import TopicBounds
 
 _FETCH_BYTES: Final = 8 * 1024 * 1024
@@ -56,11 +56,8 @@ def first_offset_at(
             continue
         if position >= answer.readable_until:
             return None
-        try:
+        with read_at(f"batches of {partition} at {position}"):
             found, following = _first_in(answer.records, position, timestamp_ms)
-        except BatchUnreadable as failure:
-            place = f"batches of {partition} at {position}"
-            raise LogUnreadable(place, str(failure)) from failure
         if found is not None or following == position:
             return found
         position = following

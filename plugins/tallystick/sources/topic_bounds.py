@@ -118,8 +118,7 @@ class TopicBounds:
 
     def log_start_offsets(self, topic: str, partitions: Collection[int]) -> Mapping[int, int]:
         """First offset that each leader still has (included), in one request a broker."""
-        listed = self._listed_of(topic, partitions, _EARLIEST)
-        return {partition: each.offset for partition, each in listed.items()}
+        return _offsets(self._listed_of(topic, partitions, _EARLIEST))
 
     def _listed_of(
         self, topic: str, partitions: Collection[int], timestamp: int
@@ -157,9 +156,9 @@ class TopicBounds:
         before = self._whole(self._connections.described(topic, left), topic, all_led)
         committed, uncommitted = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
         led = _by_node(before.leaders)
-        start = self._offsets(topic, led, _EARLIEST, uncommitted, left)
-        stable = self._offsets(topic, led, _LATEST, committed, left, all_tell=all_led)
-        high = self._offsets(topic, led, _LATEST, uncommitted, left, all_tell=all_led)
+        start = _offsets(self._listed(topic, led, _EARLIEST, uncommitted, left))
+        stable = _offsets(self._listed(topic, led, _LATEST, committed, left, all_tell=all_led))
+        high = _offsets(self._listed(topic, led, _LATEST, uncommitted, left, all_tell=all_led))
         again = self._connections.described(topic, left, rather_not_by=before.told_by)
         after = self._whole(again, topic, all_led)
         if (before.topic_id, before.partitions) != (after.topic_id, after.partitions):
@@ -200,20 +199,6 @@ class TopicBounds:
         if leaderless and all_led:
             raise AskAgain(PartitionsLeaderless(self._connections.servers, reason))
         return metadata
-
-    def _offsets(
-        self,
-        topic: str,
-        led: _Led,
-        timestamp: int,
-        isolation: Isolation,
-        left: SecondsLeft,
-        *,
-        all_tell: bool = True,
-    ) -> dict[int, int]:
-        """One offset of each partition, from its leader; -1 where a timestamp finds none."""
-        listed = self._listed(topic, led, timestamp, isolation, left, all_tell=all_tell)
-        return {partition: each.offset for partition, each in listed.items()}
 
     def _listed(
         self,
@@ -277,6 +262,11 @@ class TopicBounds:
         values = {each.name: each.value for each in answer.configs}
         found = values.get(_LONGEST_TRANSACTION)
         return timedelta(milliseconds=int(found)) if found else None
+
+
+def _offsets(listed: Mapping[int, Any]) -> dict[int, int]:
+    """One offset of each partition; -1 where a timestamp finds none."""
+    return {partition: each.offset for partition, each in listed.items()}
 
 
 def _by_node(leaders: Mapping[int, Leader]) -> _Led:

@@ -25,7 +25,6 @@ TRAVELS: Final = (
     "spark/landed_files.py",
     "spark/landing.py",
     "spark/parent_death.py",
-    "spark/row_hash_columns.py",
     "spark/scrubbing.py",
     "spark/searching.py",
     "spark/session_settings.py",

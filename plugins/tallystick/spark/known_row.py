@@ -13,14 +13,13 @@ from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.row_hash import SPARK_SEED, hash_long, row_hash, wrapped
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
-from tallystick.spark.row_hash_columns import PLACE
 from tallystick.spark.session_settings import (
     DEFAULTS,
     SessionChanged,
     functions_of,
     session_settings,
 )
-from tallystick.spark.slice_sums import AGGREGATES, CONTENT, SCHEMA
+from tallystick.spark.slice_sums import AGGREGATES, CONTENT, PLACE, SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.due import MOST_BATCHES
 from tallystick.ledger.ledger import Ledger
 from tallystick.ports.broker import BrokerView, FrontierGroup, SecondReader
-from tallystick.ports.clock import Clock
 from tallystick.ports.file_store import FileStore
 from tallystick.ports.progress import Told, harmless, unheard
 from tallystick.ports.spark_runner import SparkRunner
@@ -21,6 +20,21 @@ from tallystick.settings.feed import Feed
 # Correctness never rests on it: a lease only says when another run may take a batch over. Twice
 # this is the longest that a killed run's batches wait.
 LEASE: Final = timedelta(seconds=60)
+
+
+class Clock(Protocol):
+    """The wall clock, aware and in UTC: the only way a workflow learns what time it is.
+
+    Order and correctness never rest on it.
+    """
+
+    def now(self) -> datetime:
+        """The instant, with a UTC offset of zero."""
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Wait this long; tests return at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The 128-bit hash of a landed row, as Spark computes it in bulk: two halves by two algorithms.
 
-This is the definition; `spark/row_hash_columns.py` must give the same, and a test compares them. It
+This is the definition; `spark/slice_sums.py` must give the same, and a test compares them. It
 finds accidents, not forgers: neither XXH64 nor CRC-32 is a cryptographic hash.
 
 1. A row's place, its times and which of its fields are null are hashed first, to 64 bits that both
