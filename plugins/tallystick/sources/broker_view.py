@@ -7,6 +7,7 @@ only where the topic's policy says compact.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Self
@@ -15,21 +16,23 @@ from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, EpochEnd, RecordEvidence
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
+from tallystick.errors import BrokerUnavailable
 from tallystick.sources.batch_heads import BatchSearch
 from tallystick.sources.broker_answers import PATIENCE_SECONDS
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import HoleWalk
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads
-from tallystick.sources.record_batches import read_at
+from tallystick.sources.record_batches import batches_in, read_at, records_in
 from tallystick.sources.slice_weights import Weight, weights_of
-from tallystick.sources.time_search import first_offset_at
 from tallystick.sources.topic_bounds import TopicBounds
 
 # A lone hole needs one small batch; a run of markers needs all that lies between them.
 _SMALLEST_FETCH_BYTES: Final = 64 * 1024
 _LARGEST_FETCH_BYTES: Final = 8 * 1024 * 1024
 _GROWTH: Final = 4
+# Well below the time for which the ledger lets a transaction stand idle (`session.sql`).
+_LONGEST_SECONDS: Final = 300.0
 
 
 class KafkaBrokerView:
@@ -97,7 +100,7 @@ class KafkaBrokerView:
     ) -> Mapping[int, int | None]:
         """First offset at or after the instant; Kafka's clock ticks milliseconds, so rounded up.
 
-        A broker may say None of a log whose deleted records were as late: see `first_offset_at`.
+        A broker may say None of a log whose deleted records were as late: see `_first_offset_at`.
         """
         # Negative timestamps are sentinels in the protocol, and no record is older than 1970.
         timestamp_ms = max(0, math.ceil(instant.timestamp() * 1000))
@@ -106,13 +109,7 @@ class KafkaBrokerView:
         newest = self._topics.newest_times(topic, missing) if missing else {}
         for each, newest_ms in newest.items():
             if newest_ms >= timestamp_ms:
-                found[each] = first_offset_at(
-                    self._topics,
-                    self._leaders,
-                    TopicPartition(topic, each),
-                    timestamp_ms,
-                    servers=self._servers,
-                )
+                found[each] = self._first_offset_at(TopicPartition(topic, each), timestamp_ms)
         return found
 
     def explain_holes(
@@ -174,6 +171,44 @@ class KafkaBrokerView:
         starts = self._topics.log_start_offsets(topic, ends)
         return {each: EpochEnd(end, starts[each]) for each, end in ends.items()}
 
+    def _first_offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
+        """The first offset with a timestamp at or after the instant, read in the log itself.
+
+        A broker looks in the first segment that ever held a record as late, and in no other: where
+        that record was deleted and its segment is still there, it answers that there is none
+        (UnifiedLog.searchOffsetInLocalLog). Raises LogUnreadable for a batch that is damaged, and
+        BrokerUnavailable for a log that is cut meanwhile, or too long to be read in time: the
+        ledger's transaction waits for it.
+        """
+        deadline = time.monotonic() + _LONGEST_SECONDS
+        position = self._topics.log_start_offset(partition)
+        while True:
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    self._servers,
+                    f"its time index can't tell where records of {partition} are as late, and"
+                    f" {_LONGEST_SECONDS:.0f} s of reading came to offset {position}",
+                )
+            answer = self._leaders.fetch(
+                partition, position, Isolation.READ_UNCOMMITTED, max_bytes=_LARGEST_FETCH_BYTES
+            )
+            if answer is None:
+                start = self._topics.log_start_offset(partition)
+                if start <= position:
+                    # An answer now would let a feed begin where the log ends.
+                    raise BrokerUnavailable(
+                        self._servers, f"{partition} was cut while its records were read"
+                    )
+                position = start
+                continue
+            if position >= answer.readable_until:
+                return None
+            with read_at(f"batches of {partition} at {position}"):
+                found, following = _first_in(answer.records, position, timestamp_ms)
+            if found is not None or following == position:
+                return found
+            position = following
+
     def _walk(self, partition: TopicPartition, walk: HoleWalk) -> None:
         """Fetch at each hole that no answer so far has covered."""
         max_bytes = _SMALLEST_FETCH_BYTES
@@ -187,3 +222,17 @@ class KafkaBrokerView:
                 settled = walk.take(answer)
             wanted = max_bytes * _GROWTH if settled > 1 else _SMALLEST_FETCH_BYTES
             max_bytes = min(wanted, _LARGEST_FETCH_BYTES)
+
+
+def _first_in(
+    records: bytes | memoryview, position: int, timestamp_ms: int
+) -> tuple[int | None, int]:
+    """The offset if these batches have it, and where the next ones begin."""
+    following = position
+    for batch in batches_in(records):
+        if batch.max_timestamp >= timestamp_ms:
+            for each in records_in(batch):
+                if each.offset >= position and each.timestamp_ms >= timestamp_ms:
+                    return each.offset, following
+        following = max(following, batch.until_offset)
+    return None, following

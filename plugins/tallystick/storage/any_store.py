@@ -13,13 +13,14 @@ from uuid import uuid4
 
 from tallystick.domain.batches.landed import ReadBack
 from tallystick.domain.batches.paths import PROBE_PREFIX, STAGING_NAME
-from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.rows.payload import Payload
+from tallystick.domain.rows.record_hash import record_hash
 from tallystick.domain.rows.second_read import SeenRecord
-from tallystick.errors import StorageError, StorageRefused, TargetOccupied
+from tallystick.errors import ManifestMismatch, StorageError, StorageRefused, TargetOccupied
 from tallystick.ports.file_store import FileStore
 from tallystick.storage.hdfs_checksum import checksum_like
-from tallystick.storage.landed_rows import landed_payloads, landed_record_hash, landed_slices
+from tallystick.storage.landed_rows import opened, payloads_of, rows_of_slices
 from tallystick.storage.read_back import read_back, read_back_file
 
 _CONTENT: Final = b"written to prove that a landing can be; safe to delete\n"
@@ -53,11 +54,25 @@ class AnyStore:
         self: FileStore, directory: str, file_name: str, partition: int, offset: int
     ) -> bytes:
         """`record_hash` over one landed row."""
-        return landed_record_hash(self, checked(directory), file_name, partition, offset)
+        file = opened(self, checked(directory), file_name)
+        place = OffsetRange(TopicPartition("", partition), offset, offset + 1)
+        row = next(rows_of_slices(file, [place]), None)
+        if row is None:
+            raise ManifestMismatch(
+                file.path, f"a row of partition {partition}, offset {offset}", "none"
+            )
+        return record_hash(
+            partition=partition,
+            offset=offset,
+            timestamp_ms=row.timestamp_ms,
+            key=row.key,
+            value=row.value,
+            headers=row.headers,
+        )
 
     def payloads(self: FileStore, directory: str, file_name: str) -> Iterator[tuple[int, Payload]]:
         """Every row's partition, and what its producer sent."""
-        return landed_payloads(self, checked(directory), file_name)
+        yield from payloads_of(opened(self, checked(directory), file_name))
 
     def landed_slices(
         self: FileStore,
@@ -66,7 +81,8 @@ class AnyStore:
         slices: Sequence[OffsetRange],
     ) -> Iterator[tuple[int, SeenRecord]]:
         """Partition and record of each row that the slices hold."""
-        return landed_slices(self, checked(directory), file_name, slices)
+        for row in rows_of_slices(opened(self, checked(directory), file_name), slices):
+            yield row.partition, SeenRecord.of(**row._asdict())
 
 
 def _prove_writable(store: FileStore, root: str, shown_in: str) -> None:

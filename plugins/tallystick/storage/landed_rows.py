@@ -12,10 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, union_of
+from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rows.record_hash import record_hash
-from tallystick.domain.rows.second_read import SeenRecord
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import FileStore
 from tallystick.storage.parquet_file import CONTENT, COORDINATES, EXPECTED, LandedParquet
@@ -145,15 +144,11 @@ def _records(file: LandedParquet, rows: _Rows, batch: pa.RecordBatch) -> Iterato
     yield from map(LandedRow._make, zip(*fields, strict=True))
 
 
-def landed_payloads(
-    store: FileStore, directory: str, file_name: str
-) -> Iterator[tuple[int, Payload]]:
+def payloads_of(file: LandedParquet) -> Iterator[tuple[int, Payload]]:
     """The partition and the payload of each row, in the order of the file.
 
-    The hash covers key, value and headers. Raises FileMissing and ManifestMismatch; memory holds a
-    piece of a row group at a time.
+    The hash covers key, value and headers. Memory holds a piece of a row group at a time.
     """
-    file = opened(store, directory, file_name)
     for row_group in range(file.metadata.num_row_groups):
         most_rows = rows_at_a_time(file, row_group)
         for batch in file.batches(row_group, (*COORDINATES, *CONTENT), most_rows=most_rows):
@@ -172,42 +167,3 @@ def _payloads(file: LandedParquet, batch: pa.RecordBatch) -> Iterator[tuple[int,
     ):
         content = record_hash(**_NOWHERE, key=key, value=value, headers=named)
         yield partition, Payload(offset, time, content)
-
-
-def landed_slices(
-    store: FileStore,
-    directory: str,
-    file_name: str,
-    slices: Sequence[OffsetRange],
-) -> Iterator[tuple[int, SeenRecord]]:
-    """Partition and record of each row that the slices hold, as `rows_of_slices` reads them.
-
-    Raises FileMissing, and ManifestMismatch for a file that is not as it was landed.
-    """
-    file = opened(store, directory, file_name)
-    for row in rows_of_slices(file, slices):
-        yield row.partition, SeenRecord.of(**row._asdict())
-
-
-def landed_record_hash(
-    store: FileStore, directory: str, file_name: str, partition: int, offset: int
-) -> bytes:
-    """`record_hash` over the row of this place, its timestamp in milliseconds.
-
-    Raises FileMissing without the file, ManifestMismatch without the row.
-    """
-    file = opened(store, directory, file_name)
-    place = OffsetRange(TopicPartition("", partition), offset, offset + 1)
-    row = next(rows_of_slices(file, [place]), None)
-    if row is None:
-        raise ManifestMismatch(
-            file.path, f"a row of partition {partition}, offset {offset}", "none"
-        )
-    return record_hash(
-        partition=partition,
-        offset=offset,
-        timestamp_ms=row.timestamp_ms,
-        key=row.key,
-        value=row.value,
-        headers=row.headers,
-    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tallystick.errors import BrokerUnavailable, LogUnreadable
-from tallystick.sources import leader_connections, time_search
+from tallystick.sources import broker_view, leader_connections
 from tallystick.sources.broker_view import KafkaBrokerView
 from tests.support.kafka_batches import a_batch
 from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
@@ -115,7 +115,7 @@ def test_a_log_that_is_cut_under_the_search_is_to_be_asked_again(
 
 def test_a_search_that_takes_too_long_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     view, _ = view_of(monkeypatch, newest=60)
-    monkeypatch.setattr(time_search, "_LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(broker_view, "_LONGEST_SECONDS", -1.0)
     with pytest.raises(BrokerUnavailable, match="came to offset 5"):
         view.offsets_at("orders", START, [0])
 

@@ -13,16 +13,14 @@ import sys
 from pathlib import Path
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.spark.connect_server import ConnectServer
-from tallystick.storage.landed_rows import landed_record_hash, landed_slices
-from tallystick.storage.read_back import read_back
 from tests.support.local_directory import LocalFileStore
 
 store, name = LocalFileStore(Path(sys.argv[1])), "part.parquet"
 ConnectServer("sc://h", lambda each: f"sc://h/;session_id={each}")._opened(sys.argv[2], 1).close()
-assert read_back(store, "/data").landed
-assert landed_record_hash(store, "/data", name, 0, 1)
+assert store.read_back("/data").landed
+assert store.landed_record_hash("/data", name, 0, 1)
 asked = OffsetRange(TopicPartition("orders", 0), 0, 2)
-assert len(list(landed_slices(store, "/data", name, [asked]))) == 2
+assert len(list(store.landed_slices("/data", name, [asked]))) == 2
 assert "pandas" not in sys.modules
 
 import pandas
