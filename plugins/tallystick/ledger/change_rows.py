@@ -1,12 +1,15 @@
 """What a broker snapshot changes in the ledger: cuts, losses, ended and opened generations.
 
-Performs what `LogChanges` decided, in the order named there; decides nothing.
+Performs what `LogChanges` decided, in the order named there; decides nothing. Where claims are cut:
+
+1. What is cut out and what is left hold every offset of the claim once.
+2. A batch keeps at most one range per partition: a cut takes a claim's beginning, its end, or all.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +17,7 @@ from tallystick.domain.batches.states import RangeState
 from tallystick.domain.identities import FeedName, GenerationId
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.offsets.ranges import OffsetRange, subtract
 from tallystick.domain.planning.log_changes import (
     CutClaim,
     EndedGeneration,
@@ -24,9 +27,8 @@ from tallystick.domain.planning.log_changes import (
 )
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.cuts import SplitClaims, split_claims
 from tallystick.ledger.look_columns import Shown
-from tallystick.ledger.rows import claims_of, offset_columns
+from tallystick.ledger.rows import Claim, claims_of, offset_columns
 from tallystick.ledger.texts import evidence_json, storable
 
 
@@ -38,6 +40,25 @@ class LookBegun:
     """Its place in the order of all looks, whenever they end."""
     begun_at: datetime
     """By the ledger's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a former claim, with its new state; `loss_code` for a lost one only."""
+
+    claim: Claim
+    offsets: OffsetRange
+    state: RangeState
+    loss_code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitClaims:
+    """What becomes of the claims: rows to change first, then rows to enter."""
+
+    changed: Sequence[Piece]
+    """One per cut claim: its row is given these offsets and this state."""
+    entered: Sequence[Piece]
 
 
 def begun_look(transaction: Transaction) -> LookBegun:
@@ -162,6 +183,47 @@ def cut_claims(
     _shrink(transaction, split)
     _advance(transaction, {each.claim.generation_id for each in split.changed})
     return True
+
+
+def split_claims(claims: Iterable[Claim], cuts: Sequence[CutClaim]) -> SplitClaims:
+    """The claims after the cuts; a cut whose batch has no such claim any more does nothing.
+
+    Raises LedgerRefused for a cut that reaches out of its claim or splits it in two.
+    """
+    by_claim: defaultdict[tuple[str, int], list[CutClaim]] = defaultdict(list)
+    for cut in cuts:
+        by_claim[cut.batch_id, cut.generation_id].append(cut)
+    changed: list[Piece] = []
+    entered: list[Piece] = []
+    for claim in claims:
+        cuts_here = by_claim.get((claim.batch_id, claim.generation_id))
+        if cuts_here:
+            kept, *others = _pieces(claim, cuts_here)
+            changed.append(kept)
+            entered.extend(others)
+    return SplitClaims(changed, entered)
+
+
+def _pieces(claim: Claim, cuts: Sequence[CutClaim]) -> list[Piece]:
+    """What is left of the claim, if anything, then what was cut out, in order."""
+    gone = sorted(cuts, key=lambda each: each.offsets)
+    left = subtract(claim.offsets, [each.offsets for each in gone])
+    span = sum(each.offsets.span for each in gone) + sum(each.span for each in left)
+    if span != claim.offsets.span or len(left) > 1:
+        named = ", ".join(str(each.offsets) for each in gone)
+        raise LedgerRefused(
+            "shrink_claims", f"batch {claim.batch_id} claims {claim.offsets}, can't cut {named}"
+        )
+    standing = [Piece(claim, each, RangeState.CLAIMED, None) for each in left]
+    return standing + [
+        Piece(
+            claim,
+            each.offsets,
+            each.becomes,
+            each.code.value if each.becomes is RangeState.LOST else None,
+        )
+        for each in gone
+    ]
 
 
 def _shrink(transaction: Transaction, split: SplitClaims) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -33,10 +33,19 @@ from tallystick.domain.rows import record_hash
 from tallystick.domain.window import Window
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Transaction
-from tallystick.ledger.cuts import Claim
 from tallystick.ledger.texts import decompressed
 
 _STATES: Final = {each.value: each for each in GenerationState}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claimed row."""
+
+    range_id: int
+    batch_id: BatchId
+    generation_id: GenerationId
+    offsets: OffsetRange
 
 
 def window_in(row: Any) -> Window | None:
