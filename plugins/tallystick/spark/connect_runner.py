@@ -2,17 +2,20 @@
 
 The functions are those that spark-submit starts, and they run here: whatever started the server, it
 needs none of our code. It decides nothing about them.
+
+The server says every two seconds, unless it is set otherwise, how many tasks of a request have
+ended; a source that is no file, such as Kafka, has no bytes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.rows.scrub import ScrubResult
@@ -22,13 +25,12 @@ from tallystick.errors import (
     IngestionError,
     ScrubFailed,
 )
-from tallystick.ports.progress import Progress, Told
+from tallystick.ports.progress import Progress, Told, harmless
 from tallystick.ports.spark_runner import LandingOrder, ScrubOrder
 from tallystick.spark import scrubbing, searching
 from tallystick.spark.begun import reading
 from tallystick.spark.causes import failure_of
 from tallystick.spark.connect_errors import is_lost
-from tallystick.spark.connect_progress import Tasks, tasks_counted
 from tallystick.spark.connect_server import ConnectServer, OpenSession, session_of
 from tallystick.spark.known_row import require_own_functions
 from tallystick.spark.landing import land
@@ -46,6 +48,17 @@ SEARCH: Final = "search"
 SCRUB: Final = "scrub"
 # spark.connect.execute.manager.detachedTimeout is five minutes; it is looked at twice a minute.
 _DETACHED: Final = timedelta(minutes=6)
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The tasks of all requests in a block, so far."""
+
+    done: int
+    total: int
+    bytes_read: int
+    has_begun: bool = False
+    """True once one of them was seen at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +175,60 @@ class ConnectRunner:
                 raise _overdue(work, session_id, deadline) from error
             if deadline.has_passed:
                 raise _overdue(work, session_id, deadline)
+
+
+@contextmanager
+def tasks_counted(spark: SparkSession, counted: Callable[[Tasks], None]) -> Iterator[None]:
+    """`counted` hears how far the block's requests have come; what it raises is no harm.
+
+    Once the block has ended without an error, all its tasks are told as done: a server sends its
+    last answer without waiting for its own count of tasks, which lags behind on a busy machine.
+    """
+    requests = _Requests()
+    # Without this a request would fail by what only tells of it: the client catches nothing.
+    tell = harmless(lambda now: counted(now()), what="Progress of Spark")
+
+    def handler(**told: Any) -> None:
+        tell(partial(requests.so_far, **told))
+
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+    tell(requests.ended)
+
+
+class _Requests:
+    """Adds up the requests: the client tells of one after the other."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str | None, Tasks] = {}
+
+    def so_far(
+        self, stages: Iterable[Any], inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> Tasks:
+        known = list(stages)
+        self._tasks[operation_id] = Tasks(
+            sum(each.num_completed_tasks for each in known),
+            sum(each.num_tasks for each in known),
+            sum(each.num_bytes_read for each in known),
+            inflight_tasks > 0,
+        )
+        return self._sum()
+
+    def ended(self) -> Tasks:
+        told = self._sum()
+        return replace(told, done=told.total)
+
+    def _sum(self) -> Tasks:
+        told = self._tasks.values()
+        return Tasks(
+            sum(each.done for each in told),
+            sum(each.total for each in told),
+            sum(each.bytes_read for each in told),
+            any(each.has_begun for each in told),
+        )
 
 
 def _tell_landed(told: Told, offsets: int, tasks: Tasks) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.connect.shell.progress import Progress as Request
 from pyspark.sql.connect.shell.progress import StageInfo
 
-from tallystick.spark.connect_progress import Tasks, tasks_counted
+from tallystick.spark.connect_runner import Tasks, tasks_counted
 
 
 class Session:
