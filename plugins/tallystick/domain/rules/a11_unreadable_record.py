@@ -13,7 +13,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import of_kept
-from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
@@ -46,10 +46,9 @@ def unreadable_record(
     files that may hold it.
     """
     evidence = {"reason": reason, "topic_id": plan.topic_id, **of_kept(kept)}
-    return finding_in_batch(
-        plan,
-        offsets,
+    return finding(
         A11,
+        Place.in_batch(plan, offsets),
         cause=(
             f"Spark can't read the record at offset {offsets.from_offset}, and reads what is beside"
             f" it: {reason.rstrip('.')}."
@@ -96,10 +95,8 @@ def given_up(
 ) -> Finding:
     """An unreadable offset whose finding two people have accepted: it is lost."""
     return finding(
-        feed,
-        account,
-        offsets,
         A11,
+        Place.of_log(feed, account, offsets),
         cause="two people gave this record up, which Spark could not read.",
         next_step=f"{look_in_kept(evidence)}{GONE}; landing goes on after them. {ACCEPT}",
         evidence=evidence,

@@ -12,7 +12,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import same_topic
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.losses import ACCEPT, NOT_MENDED, lost_unread
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
@@ -54,10 +54,8 @@ def expired(
 def unseen_beginning(feed: str, account: GenerationAccount) -> Finding:
     """A log that began above offset 0 before the feed first saw it: a new log begins at 0."""
     return finding(
-        feed,
-        account,
-        OffsetRange(account.partition, 0, account.first_offset),
         A1,
+        Place.of_log(feed, account, OffsetRange(account.partition, 0, account.first_offset)),
         Verdict.UNKNOWN,
         cause=(
             "the partition was added, or the topic re-created, and when this log was first looked"

@@ -17,7 +17,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.losses import ACCEPT, lost_unread
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
@@ -77,10 +77,8 @@ def unknown_tail(
         " planned before all of them could be asked."
     )
     return finding(
-        feed,
-        account,
-        None,
         A5,
+        Place.of_log(feed, account),
         Verdict.UNKNOWN,
         cause=(
             f"{reason}: what was produced at and after offset {account.last_seen_until}"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.domain.finding_codes import Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.evidence import kept_in
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Rule
-from tallystick.domain.verdicts import Verdict
 
 ACCEPT: Final = "Two people may accept it: tallystick waive --help"
 NOT_MENDED: Final = (
@@ -33,12 +31,8 @@ def lost_unread(
     """Offsets that their log lost before they were landed; `cause` ends without a full stop."""
     kept = look_in_kept(evidence)
     return finding(
-        feed,
-        account,
-        offsets,
         rule,
-        Verdict.PROVEN_LOSS,
-        level=Level.L1,
+        Place.of_log(feed, account, offsets),
         cause=f"{cause}, or before what was read was proven." if kept else f"{cause}.",
         next_step=f"{kept}{GONE}; landing goes on after them. {advice} {ACCEPT}",
         evidence=evidence,

@@ -119,8 +119,10 @@ class Rule:
     kind: RuleClass = field(compare=False)
     compares: str = field(compare=False)
     endings: Mapping[Level | SubjectKind, Ending] = field(compare=False)
-    """The levels at which it is told, each with what ends it there; and what ends otherwise."""
+    """The levels at which it is told, the usual one first, each with what ends it there; and what
+    ends otherwise."""
     verdicts: tuple[Verdict, ...] = field(compare=False)
+    """The usual one first."""
     not_when: str = field(compare=False)
     """The nearest facts that are normal, or that another rule is about."""
     remedy: str = field(compare=False)
@@ -142,18 +144,6 @@ class Rule:
     def levels(self) -> tuple[Level, ...]:
         """At which it is told."""
         return tuple(each for each in self.endings if isinstance(each, Level))
-
-    @property
-    def only_level(self) -> Level:
-        """The one at which it is told; ValueError for a rule with several."""
-        [level] = self.levels
-        return level
-
-    @property
-    def only_verdict(self) -> Verdict:
-        """The one that it says; ValueError for a rule with several."""
-        [verdict] = self.verdicts
-        return verdict
 
     @property
     def name(self) -> str:

@@ -43,11 +43,12 @@ from tallystick.domain.rules.b2_landed_twice import (
     shared_by_batches,
     shared_with_stray,
 )
-from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.b3_payload_twice import payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows, place_of
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings, ending_of
-from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
+from tallystick.domain.rules.file_findings import FileRows
+from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level, Place
 from tallystick.domain.rules.landed_files import judged, missing_or_changed
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.n1_overdue import missed_reconcile, missed_runs, unread_partitions
@@ -62,11 +63,17 @@ from tallystick.domain.rules.n3_unfinished_batch import (
 from tallystick.domain.rules.registry import RULES
 from tallystick.domain.rules.rule import Ending, Rule
 from tallystick.domain.rules.u1_could_not_tell import (
-    could_not_compare,
+    BROKER,
+    DIRECTORY,
+    MANIFEST,
+    OTHER_FEED,
+    ROWS_OF_UNKNOWN_FILE,
+    SECOND_READER,
+    STORAGE,
+    STRAY,
     could_not_tell,
-    unlisted,
-    unread_feeds,
-    unread_strays,
+    unread_paths,
+    unread_rows,
 )
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
@@ -86,13 +93,13 @@ from tests.support.builders import (
 
 LANDED = an_account(frontier=5, anchor_offset=4, last_seen_until=7)
 KNOWN = by_partition(LANDED)
-PLACE = Place(FEED, TOPIC, 1, 0)
+PLACE = Place(feed=FEED, topic=TOPIC, generation=1, partition=0)
 FIVE = OffsetRuns.of([(0, 5)])
 OLD = BatchHead(5, 6, 0, 100, None)
 SUMS, RUNS = Fingerprint(9, 36, (1, 2), 0, 8), BoundedRuns.of(FIVE)
 OTHER_SUMS = Fingerprint(9, 36, (1, 3), 0, 8)
 ONE = a_file("one.parquet", FileSlice(0, 0, 8, 9), length_bytes=1_000)
-MANIFEST = a_manifest(files=(ONE,))
+LANDED_ONE = a_manifest(files=(ONE,))
 AS_COMMITTED = StoredFile(ONE.length_bytes, ONE.checksum)
 
 
@@ -109,7 +116,7 @@ def with_log(check: LogCheck, now: PartitionBounds) -> tuple[Finding, ...]:
 def read_in_full(found: ReadFile, taken: Fingerprint | None = None) -> tuple[Finding, ...]:
     """What a scrub says of the manifest's only file, whose bytes are those of its commit."""
     fingerprints = {SliceKey("one.parquet", 0): taken} if taken else {}
-    batch = StandingBatch(MANIFEST, frozenset({"one.parquet"}), fingerprints)
+    batch = StandingBatch(LANDED_ONE, frozenset({"one.parquet"}), fingerprints)
     return judged(batch, {"one.parquet": found}, {"one.parquet": AS_COMMITTED}).findings
 
 
@@ -122,7 +129,7 @@ SEEN = SeenRecord.of(
 DIFFERING = ComparedSlice(SliceRead(a_range(0, 8), (), 0, 8), (Difference(3, SEEN, None),))
 
 # Every rule, brought to say all that it can say.
-HUNG = TriedBatch(MANIFEST.plan, 3, "disk full.", Owner("run 7"), 8 * 3600.0)
+HUNG = TriedBatch(LANDED_ONE.plan, 3, "disk full.", Owner("run 7"), 8 * 3600.0)
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
     "A2": [*PURGED, *perhaps_landed(PURGED)],
@@ -139,12 +146,12 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *overlaps_in_ledger(FEED, LANDED, [a_range(0, 5), a_range(4, 6)]),
         landed_in_two_lives(FEED, LANDED, a_range(0, 5), 1),
     ],
-    "A7": [short_read(MANIFEST.plan, a_range(5, 6))],
+    "A7": [short_read(LANDED_ONE.plan, a_range(5, 6))],
     "A8": [
         lost_finding(FEED, LANDED, a_range(0, 4), "A8"),
-        *missing_or_changed(MANIFEST, "/d", {}),
-        *in_doubt(missing_or_changed(MANIFEST, "/d", {}), ["/s"], ["/e"]),
-        *in_doubt(missing_or_changed(MANIFEST, "/d", {}), (), ["/e"]),
+        *missing_or_changed(LANDED_ONE, "/d", {}),
+        *in_doubt(missing_or_changed(LANDED_ONE, "/d", {}), ["/s"], ["/e"]),
+        *in_doubt(missing_or_changed(LANDED_ONE, "/d", {}), (), ["/e"]),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS, missing=RUNS),))),
     ],
     "A9": [
@@ -152,7 +159,7 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         *landed_inside(FEED, TOPIC, {"/d/payments": "payments"}),
     ],
     "A10": ledger_behind(FEED, TOPIC, {"/d": ()}, {"/bare": ()}),
-    "A11": [unreadable_record(MANIFEST.plan, a_range(5, 6), "long overflow")],
+    "A11": [unreadable_record(LANDED_ONE.plan, a_range(5, 6), "long overflow")],
     "B2": [
         *shared_by_batches(FEED, LANDED, [HeldOffsets("b", "f", FIVE, FIVE)]),
         *shared_with_stray(FEED, TOPIC, StrayFile("/d/gen=1/a.parquet", {0: FIVE}, kept={0: FIVE})),
@@ -161,12 +168,12 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
     ],
     "B3": payloads_twice(PLACE, [Payload(0, 0, b"a"), Payload(1, 0, b"a")], timedelta(hours=1)),
     "C1": [
-        *missing_or_changed(MANIFEST, "/d", {"one.parquet": StoredFile(1, None)}),
+        *missing_or_changed(LANDED_ONE, "/d", {"one.parquet": StoredFile(1, None)}),
         *read_in_full(ReadFile("one.parquet", failure="CRC", is_damaged=True)),
         *read_in_full(ReadFile("one.parquet", (ReadSlice(0, SUMS),)), taken=OTHER_SUMS),
     ],
-    "C2": aborted_landed(MANIFEST.plan, "one.parquet", 0, FIVE, FIVE),
-    "C3": differing_rows(MANIFEST, MANIFEST.files, [DIFFERING]),
+    "C2": aborted_landed(LANDED_ONE.plan, "one.parquet", 0, FIVE, FIVE),
+    "C3": differing_rows(LANDED_ONE, LANDED_ONE.files, [DIFFERING]),
     "N1": [
         *unread_partitions(FEED, {}, a_snapshot({0: bounds(0, 9)})),
         *missed_runs(
@@ -212,12 +219,16 @@ TOLD: Final[Mapping[str, Iterable[Finding]]] = {
         after_now={0: 5},
     ),
     "U1": [
-        could_not_compare(FEED, TOPIC, "it is away."),
-        could_not_tell(FEED, TOPIC, Level.L1, what="Kafka", reason="nobody answers.", seen_at=NOON),
-        could_not_tell(FEED, TOPIC, Level.L2, what="HDFS", reason="in safe mode.", seen_at=NOON),
-        *unlisted(FEED, TOPIC, {"/d": "no permission."}),
-        *unread_strays(FEED, TOPIC, [StrayFile("/d/copy.parquet", None, trouble="no permission.")]),
-        *unread_feeds(FEED, TOPIC, {"/d/payments": "no permission."}),
+        *(
+            could_not_tell(each, FEED, TOPIC, "nobody answers.", what="Kafka", seen_at=NOON)
+            for each in (BROKER, STORAGE, SECOND_READER)
+        ),
+        *(
+            found
+            for each in (DIRECTORY, MANIFEST, OTHER_FEED, STRAY)
+            for found in unread_paths(each, FEED, TOPIC, {f"/d/{each.names}": "no permission."})
+        ),
+        unread_rows(FileRows(LANDED_ONE.plan, ONE, 0), "no permission", ROWS_OF_UNKNOWN_FILE),
         *read_in_full(ReadFile("one.parquet", failure="no DataNode")),
     ],
 }

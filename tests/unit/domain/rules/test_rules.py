@@ -19,12 +19,12 @@ from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a3_log_cut import cut_finding
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.log_findings import change_findings, end_findings, lost_finding
 from tallystick.domain.rules.n1_overdue import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import BROKER, STORAGE, could_not_tell
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
@@ -384,7 +384,7 @@ def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
 
 
 def test_a_silent_witness_is_unknown() -> None:
-    found = could_not_tell(FEED, TOPIC, Level.L2, what="HDFS", reason="in safe mode.", seen_at=NOON)
+    found = could_not_tell(STORAGE, FEED, TOPIC, "in safe mode.", what="HDFS", seen_at=NOON)
 
     assert _told([found]) == "U1: UNKNOWN"
     assert found.cause == "HDFS could not be asked: in safe mode."
@@ -394,7 +394,7 @@ def test_a_silent_witness_is_unknown() -> None:
 
 def test_a_witness_that_says_no_is_not_waited_for() -> None:
     found = could_not_tell(
-        FEED, TOPIC, Level.L1, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
+        BROKER, FEED, TOPIC, "no.", what="Kafka", seen_at=NOON, remedy="Create the topic."
     )
 
     assert found.next_step == "Create the topic."

@@ -40,10 +40,10 @@ from tallystick.domain.rules.b2_landed_twice import (
     shared_by_batches,
     shared_with_stray,
 )
-from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.b3_payload_twice import payloads_twice
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Place
 from tallystick.domain.rules.landed_files import judged, missing_or_changed, offset_findings
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.n1_overdue import missed_runs, unread_partitions
@@ -56,7 +56,12 @@ from tallystick.domain.rules.n3_unfinished_batch import (
     without_manifest,
 )
 from tallystick.domain.rules.registry import RULES
-from tallystick.domain.rules.u1_could_not_tell import unheard_partitions, unlisted, unread_strays
+from tallystick.domain.rules.u1_could_not_tell import (
+    DIRECTORY,
+    STRAY,
+    unheard_partitions,
+    unread_paths,
+)
 from tallystick.domain.rules.w1_loss_near import losses_near
 from tallystick.domain.rules.waivers import evidence_digest
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
@@ -77,7 +82,7 @@ from tests.support.builders import (
 
 Told = Iterable[Finding]
 HOUR, COMMITTED, LANDING = timedelta(hours=1), Isolation.READ_COMMITTED, BatchState.LANDING
-PLACE, NINE = Place(FEED, TOPIC, 1, 0), an_account(frontier=9)
+PLACE, NINE = Place(feed=FEED, topic=TOPIC, generation=1, partition=0), an_account(frontier=9)
 ONE = a_file("one.parquet", FileSlice(0, 0, 8, 9))
 MANIFEST = a_manifest(files=(ONE,))
 SUMS = Fingerprint(9, 36, (1, 2), 0, 8)
@@ -261,7 +266,7 @@ def sole(offsets: OffsetRuns) -> Told:
 
 
 def unread_stray(path: str) -> Told:
-    return unread_strays(FEED, TOPIC, [StrayFile(path, None, trouble="no.")])
+    return unread_paths(STRAY, FEED, TOPIC, {path: "no."})
 
 
 # By code: what has become worse, as it was before, and as it is then.
@@ -421,8 +426,8 @@ WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
     "Z5": {"another record": (frozen(5), frozen(4))},
     "U1": {
         "another directory": (
-            unlisted(FEED, TOPIC, {"/d": "no."}),
-            unlisted(FEED, TOPIC, {"/d": "no.", "/e": "no."}),
+            unread_paths(DIRECTORY, FEED, TOPIC, {"/d": "no."}),
+            unread_paths(DIRECTORY, FEED, TOPIC, {"/d": "no.", "/e": "no."}),
         ),
         "another stray": (unread_stray("/d/a"), unread_stray("/d/b")),
         "its length is another one": (stored(1_000, None, "no."), stored(999, None, "no.")),
