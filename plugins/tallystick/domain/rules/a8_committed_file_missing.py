@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,8 +14,6 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
-from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
 from tallystick.domain.rules.causes import its_file
@@ -26,9 +24,9 @@ from tallystick.domain.rules.file_findings import (
     places_of_file,
     see_if_kept,
 )
-from tallystick.domain.rules.findings import Finding, Place, finding
-from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.losses import GONE
+from tallystick.domain.rules.rule import Ending, Loss, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
 
 
@@ -53,6 +51,12 @@ A8: Final = Rule(
     one_cause=_its_file_or_repair,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_ROWS},
+    loss=lambda _: Loss(
+        "the file with these rows is gone, and when a repair replaced it, the log no longer had"
+        " them.",
+        f"{GONE}. Tell who reads them.",
+        OF_LOST,
+    ),
 )
 
 OF_LOST: Final = "recorded as lost"
@@ -89,25 +93,6 @@ class LostRows:
         if found.rule != A8 or not isinstance(repair, str):
             return None
         return cls(BatchId(repair), kept_in(found.evidence))
-
-
-def lost_rows(
-    feed: str,
-    account: GenerationAccount,
-    offsets: OffsetRange,
-    evidence: Mapping[str, object] | None = None,
-) -> Finding:
-    """Landed rows that a repair could not land again; `evidence` is that of `LostRows`."""
-    return finding(
-        A8,
-        replace(Place.of_log(feed, account, offsets), subject=OF_LOST),
-        cause=(
-            "the file with these rows is gone, and when a repair replaced it, the log no longer had"
-            " them."
-        ),
-        next_step=f"{look_in_kept(evidence)}{GONE}. Tell who reads them. {ACCEPT}",
-        evidence=evidence,
-    )
 
 
 def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Finding]:

@@ -131,8 +131,11 @@ DIFFERING = ComparedSlice(SliceRead(a_range(0, 8), (), 0, 8), (Difference(3, SEE
 # Every rule, brought to say all that it can say.
 HUNG = TriedBatch(LANDED_ONE.plan, 3, "disk full.", Owner("run 7"), 8 * 3600.0)
 TOLD: Final[Mapping[str, Iterable[Finding]]] = {
-    "A1": changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
-    "A2": [*PURGED, *perhaps_landed(PURGED)],
+    "A1": [
+        *changed(a_snapshot({0: bounds(6, 9), 1: bounds(6, 9)})),
+        *PURGED,
+        *perhaps_landed(PURGED),
+    ],
     "A3": (
         *with_log(LogCheck(Sameness.CUT, 4), bounds(0, 4)),
         *with_log(LogCheck(Sameness.CUT, 4, is_overwritten=True), bounds(0, 9)),

@@ -271,12 +271,12 @@ def unread_stray(path: str) -> Told:
 
 # By code: what has become worse, as it was before, and as it is then.
 WORSE: Final[Mapping[str, Mapping[str, tuple[Told, Told]]]] = {
-    "A1": {"more has expired": (of_log(bounds(6, 9)), of_log(bounds(7, 9)))},
-    "A2": {
+    "A1": {
+        "more has expired": (of_log(bounds(6, 9)), of_log(bounds(7, 9))),
         "more was deleted": (
             of_log(bounds(6, 9), head=BatchHead(5, 9, None, 1, None)),
             of_log(bounds(7, 9), head=BatchHead(5, 9, None, 1, None)),
-        )
+        ),
     },
     "A3": {
         "it was cut deeper": (cut(4), cut(3)),
