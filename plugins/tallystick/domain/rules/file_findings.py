@@ -42,12 +42,25 @@ def see_if_kept(feed: str) -> str:
 def places_of_file(plan: BatchPlan, file: LandedFile) -> Iterator[Place]:
     """A committed file as a whole, by each partition in it."""
     for each in file.slices:
-        yield replace(
-            Place.in_batch(plan, plan.offsets_in(each.partition, each.run)),
-            subject=file.name,
-            level=Level.L2,
-            evidence=of_file(plan.batch_id, file.name),
-        )
+        yield _place(plan, each.partition, each.run, Level.L2, file.name, subject=file.name)
+
+
+def _place(
+    plan: BatchPlan,
+    partition: int,
+    run: tuple[int, int],
+    level: Level,
+    file: str | None,
+    *,
+    subject: str,
+) -> Place:
+    """A run of offsets in a batch, with the file that holds it; None where none does."""
+    return replace(
+        Place.in_batch(plan, plan.offsets_in(partition, run)),
+        subject=subject,
+        level=level,
+        evidence=of_file(plan.batch_id, file),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +85,8 @@ class BatchRows:
                 ),
                 None,
             )
-            place = replace(
-                Place.in_batch(plan, plan.offsets_in(self.partition, run)),
-                subject=f"{_OF_BATCH}{plan.batch_id}",
-                level=Level.L2,
-                evidence=of_file(plan.batch_id, held_by),
-            )
+            subject = f"{_OF_BATCH}{plan.batch_id}"
+            place = _place(plan, self.partition, run, Level.L2, held_by, subject=subject)
             yield finding(rule, place, cause=cause, next_step=how_to_land_again(plan.feed))
 
 
@@ -110,12 +119,8 @@ class FileRows:
 
         The file as a file may be told of too, for another reason, and ends otherwise.
         """
-        return replace(
-            Place.in_batch(self.plan, self.plan.offsets_in(self.partition, run)),
-            subject=f"{among} of {self.file.name}",
-            level=Level.L3,
-            evidence=of_file(self.plan.batch_id, self.file.name),
-        )
+        name = self.file.name
+        return _place(self.plan, self.partition, run, Level.L3, name, subject=f"{among} of {name}")
 
     def findings(
         self,

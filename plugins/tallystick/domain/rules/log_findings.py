@@ -11,7 +11,6 @@ from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import (
-    CutClaim,
     EndedGeneration,
     LogChanges,
     LostRange,
@@ -35,7 +34,12 @@ def change_findings(
     by_id = {each.generation_id: each for each in generations.values()}
     gone = [(each.generation_id, each.offsets, each.code, each.evidence) for each in changes.lost]
     gone += [
-        (each.generation_id, each.offsets, each.code, _claim_evidence(each))
+        (
+            each.generation_id,
+            each.offsets,
+            each.code,
+            {**of_batch(each.batch_id), **of_kept(each.kept)},
+        )
         for each in changes.cuts
         if each.becomes is RangeState.LOST
     ]
@@ -139,7 +143,3 @@ def _held(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
             ),
         )
     )
-
-
-def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    return {**of_batch(cut.batch_id), **of_kept(cut.kept)}
