@@ -25,11 +25,11 @@ class ReadAgain:
 def read_again(numbered: NumberedFinding, facts: RepairFacts) -> ReadAgain | NotMended:
     """A batch of its own for the offset, on an operator's word; or why it is left alone."""
     number, found = numbered.finding_id, numbered.finding
-    partition = -1 if found.partition is None else found.partition
-    account = facts.accounts.generations.get(partition)
-    bounds = facts.snapshot.partitions.get(partition)
+    account = found.account_in(facts.accounts.generations)
     if account is None or account.ordinal != found.generation:
         return NotMended(number, "the log that held it is closed.")
+    partition = account.partition.partition
+    bounds = facts.snapshot.partitions.get(partition)
     offsets = offset_range(account.partition, found.from_offset or 0, found.until_offset or 0)
     if not facts.is_operators_word:
         return NotMended(number, f"it is tried again when you name it: {found.next_step}")
