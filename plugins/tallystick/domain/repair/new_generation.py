@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import EpochEnd
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 
 
@@ -33,9 +34,9 @@ class NewGeneration:
         return offset_range(self.account.partition, self.first_offset, self.log_start_offset)
 
 
-def new_generation(numbered: NumberedFinding, facts: RepairFacts) -> NewGeneration | NotMended:
+def new_generation(stored: StoredFinding, facts: RepairFacts) -> NewGeneration | NotMended:
     """The generation that ends the finding; or why it is not opened."""
-    number, found = numbered.finding_id, numbered.finding
+    number, found = stored.finding_id, stored.finding
     account = found.account_in(facts.accounts.generations)
     if found.verdict is not Verdict.PROVEN_LOSS:
         return NotMended(number, found.next_step)
