@@ -12,9 +12,9 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import GOES_ON, look_in_kept
 from tallystick.domain.rules.evidence import of_kept
 from tallystick.domain.rules.findings import Finding, Place, finding
-from tallystick.domain.rules.losses import GOES_ON, look_in_kept
 from tallystick.domain.rules.rule import Ending, Loss, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 

@@ -14,8 +14,8 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import ACCEPT, GOES_ON, NOT_MENDED, unread
 from tallystick.domain.rules.findings import Finding, Place, finding
-from tallystick.domain.rules.losses import ACCEPT, GOES_ON, NOT_MENDED, unread
 from tallystick.domain.rules.rule import Ending, Loss, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 

@@ -17,10 +17,9 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
-from tallystick.domain.rules.causes import same_log
+from tallystick.domain.rules.causes import ACCEPT, look_in_kept
 from tallystick.domain.rules.evidence import kept_in, of_kept
 from tallystick.domain.rules.findings import Finding, Place, finding
-from tallystick.domain.rules.losses import ACCEPT, look_in_kept
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -43,7 +42,9 @@ A3: Final = Rule(
         " was compacted, and the epochs reach past it; an idle log that has expired"
     ),
     remedy="the partition stops; a new generation on the operator's word, beside the old rows",
-    one_cause=same_log("cut"),
+    one_cause=lambda found: (
+        f"cut of {found.topic}-{found.partition}, generation {found.generation}"
+    ),
     mending=Mending.NEW_GENERATION,
     traits={Trait.CUT, Trait.OF_RUNS},
 )

@@ -16,8 +16,8 @@ from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.rules.causes import ACCEPT, GOES_ON, unread
 from tallystick.domain.rules.findings import Finding, Place, finding
-from tallystick.domain.rules.losses import ACCEPT, GOES_ON, unread
 from tallystick.domain.rules.rule import Ending, Loss, Rule, RuleClass, Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict

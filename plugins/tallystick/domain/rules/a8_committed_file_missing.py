@@ -16,7 +16,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
-from tallystick.domain.rules.causes import its_file
+from tallystick.domain.rules.causes import GONE, its_file
 from tallystick.domain.rules.evidence import kept_in, of_kept, of_path_not_asked
 from tallystick.domain.rules.file_findings import (
     BatchRows,
@@ -25,7 +25,6 @@ from tallystick.domain.rules.file_findings import (
     see_if_kept,
 )
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import GONE
 from tallystick.domain.rules.rule import Ending, Loss, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
 

@@ -11,7 +11,6 @@ from typing import Final
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rows.scrub import BoundedRuns
-from tallystick.domain.rules.causes import its_subject
 from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
@@ -28,7 +27,7 @@ A9: Final = Rule(
     verdicts=(Verdict.SUSPECTED,),
     not_when="names that every reader skips; staging; a batch that was committed meanwhile",
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
-    one_cause=its_subject,
+    one_cause=lambda found: found.subject,
     mending=Mending.QUARANTINE,
 )
 

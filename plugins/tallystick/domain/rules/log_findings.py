@@ -19,9 +19,9 @@ from tallystick.domain.planning.log_changes import (
 from tallystick.domain.rules.a1_expired import unseen_beginning
 from tallystick.domain.rules.a3_log_cut import cut_finding, doubted_logs
 from tallystick.domain.rules.a5_topic_recreated import A5, unknown_tail
+from tallystick.domain.rules.causes import ACCEPT, look_in_kept
 from tallystick.domain.rules.evidence import of_batch, of_held, of_kept
 from tallystick.domain.rules.findings import Finding, Place, finding, foreseen
-from tallystick.domain.rules.losses import ACCEPT, look_in_kept
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
