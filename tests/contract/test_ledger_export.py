@@ -130,9 +130,10 @@ def test_memory_does_not_grow_with_the_ledger(story: LedgerStory) -> None:
     for rows in (20_000, 200_000):
         with story.raw() as hand:
             hand.execute(
-                b"INSERT INTO finding (feed, code, name, verdict, level, topic, from_offset,"
-                b" subject, cause, next_step, evidence) SELECT 'orders', 'A1', 'expired',"
-                b" 'UNKNOWN', 'L1', 'orders', n, '', repeat('x', 200), 'Look.', '{}'"
+                b"INSERT INTO finding (feed, key, code, name, verdict, level, topic, from_offset,"
+                b" subject, cause, next_step, evidence)"
+                b" SELECT 'orders', sha256(n::text::bytea), 'A1', 'expired', 'UNKNOWN',"
+                b" 'L1', 'orders', n, '', repeat('x', 200), 'Look.', '{}'"
                 b" FROM generate_series(%s, %s) n",
                 [rows, rows * 2],
             )

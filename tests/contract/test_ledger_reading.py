@@ -246,7 +246,10 @@ def test_a_finding_seen_again_is_confirmed_in_its_newest_words(log: LedgerStory)
 @pytest.mark.parametrize(
     "different",
     [
-        {"rule": RULE_OF[FindingCode.PURGED], "name": RULE_OF[FindingCode.PURGED].name},
+        {
+            "rule": RULE_OF[FindingCode.TOPIC_RECREATED],
+            "name": RULE_OF[FindingCode.TOPIC_RECREATED].name,
+        },
         {"partition": 1},
         {"generation": 2},
         {"from_offset": 1},

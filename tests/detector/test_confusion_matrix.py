@@ -132,7 +132,7 @@ def test_holes_are_counted_by_their_cause_where_they_are(scene: Scene) -> None:
 
 def test_the_matrix_counts_a_miss_and_a_false_alarm() -> None:
     fault = Told("feed", "A1", LOSS, 0, 3, 5)
-    told = [replace(fault, until_offset=4), replace(fault, code="A2")]
+    told = [replace(fault, until_offset=4), replace(fault, code="A3")]
     assert confusion([fault], told[:1]) == {("A1", "-"): 1, ("-", "A1"): 1}
-    assert confusion([fault], told[1:]) == {("A1", "A2"): 1}
+    assert confusion([fault], told[1:]) == {("A1", "A3"): 1}
     assert confusion([fault], [fault]) == {("A1", "A1"): 1}

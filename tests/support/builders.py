@@ -26,6 +26,8 @@ from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 
 TOPIC = "orders"
@@ -235,3 +237,8 @@ def a_finding(
         name=name or next(iter(rule.names), ""),
     )
     return replace(known, **changed)  # type: ignore[arg-type]
+
+
+def a_stored(finding: Finding, number: int = 1) -> StoredFinding:
+    """The finding as it stands open in the ledger since noon."""
+    return StoredFinding(number, finding, NOON, NOON, FindingState.OPEN)

@@ -88,7 +88,7 @@ class Faulty:
         scene.inject(way, "C2", DUP, self.ABORTED, 4, 8)
         produce(servers, way.topic, messages(20), partition=self.PURGED)
         purge(servers, way.topic, {self.PURGED: 17})
-        scene.inject(way, "A2", LOSS, self.PURGED, 10, 17)
+        scene.inject(way, "A1", LOSS, self.PURGED, 10, 17)
         old = datetime.now(UTC) - WEEK + HOUR
         produce(servers, way.topic, sent_at(old, 5), partition=self.NEAR)
         scene.inject(way, "W1", SUSPECTED, self.NEAR, 5, 10)

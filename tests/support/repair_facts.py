@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.repair.deciding import plan_repair
-from tallystick.domain.repair.facts import NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import RepairFacts
 from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.findings import Finding
@@ -28,6 +28,7 @@ from tests.support.builders import (
     a_range,
     a_snapshot,
     a_status,
+    a_stored,
     an_account,
     bounds,
     planned,
@@ -94,9 +95,9 @@ def plan(
     *findings: Finding, most_partitions: int = 8, most_batches: int = 8, **changes: Any
 ) -> RepairPlan:
     """The plan about these findings, which are numbered from 1."""
-    numbered = [NumberedFinding(number, each) for number, each in enumerate(findings, start=1)]
+    stored = [a_stored(each, number) for number, each in enumerate(findings, start=1)]
     return plan_repair(
-        numbered,
+        stored,
         replace(FACTS, **changes),
         most_partitions=most_partitions,
         most_batches=most_batches,

@@ -17,7 +17,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.window import Window
 from tallystick.ledger.batches import AttemptRecord, BatchRecord, FileRecord
-from tallystick.report.documents import Document, Part, RangePart, holes_part
+from tallystick.report.documents import Document, Part, RangePart, holes_part, range_part
 from tallystick.report.wording import grouped, window_text
 from tallystick.workflows.stored.current_files import path_of
 
@@ -154,13 +154,7 @@ def _accounted_part(accounted: AccountedRange) -> AccountedRangePart:
 def _range_part(
     offsets: OffsetRange, rows: int | None = None, holes: Mapping[str, int] | None = None
 ) -> AccountedRangePart:
-    return AccountedRangePart(
-        partition=offsets.partition.partition,
-        from_offset=offsets.from_offset,
-        until_offset=offsets.until_offset,
-        rows=rows,
-        holes=holes,
-    )
+    return AccountedRangePart(**vars(range_part(offsets)), rows=rows, holes=holes)
 
 
 def _file_parts(record: FileRecord) -> list[FilePart]:

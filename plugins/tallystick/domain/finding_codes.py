@@ -10,7 +10,6 @@ class FindingCode(StrEnum):
     """One code per anomaly that can be told apart."""
 
     EXPIRED = "A1"
-    PURGED = "A2"
     LOG_CUT = "A3"
     TOPIC_RECREATED = "A5"
     LEDGER_UNSOUND = "A6"

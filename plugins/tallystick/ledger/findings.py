@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 
 from tallystick.domain.identities import FeedName
@@ -15,7 +16,6 @@ from tallystick.domain.report.news import Told
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -131,36 +131,44 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
-    found = _as_first_stated(transaction, feed, list({each.key: each for each in kept}.values()))
+    found = list({each.key: each for each in kept}.values())
     if not found:
         return
-    keys = {
-        "codes": [each.code.value for each in found],
-        "names": [each.name for each in found],
-        "verdicts": [each.verdict.value for each in found],
-        "topics": [each.topic for each in found],
-        "generations": [each.generation for each in found],
-        "partitions": [each.partition for each in found],
-        "from_offsets": [each.from_offset for each in found],
-        "until_offsets": [each.until_offset for each in found],
-        "subjects": [each.subject for each in found],
-    }
+    keys = [_key(each) for each in found]
+    verdicts = [each.verdict.value for each in found]
     are_foreseen = [each.is_foreseen for each in found]
-    transaction.rows("lock_told_findings", feed=feed, **keys)
-    transaction.change("supersede_findings", feed=feed, **keys, are_foreseen=are_foreseen)
+    transaction.rows("lock_told_findings", feed=feed, keys=keys)
+    transaction.change(
+        "supersede_findings", feed=feed, keys=keys, verdicts=verdicts, are_foreseen=are_foreseen
+    )
     told = {
         "causes": [storable(each.cause) for each in found],
         "next_steps": [storable(each.next_step) for each in found],
         "evidences": [evidence_json(each.evidence) for each in found],
     }
-    confirmed = transaction.change("confirm_findings", feed=feed, **keys, **told)
+    confirmed = transaction.change("confirm_findings", feed=feed, keys=keys, **told)
     if confirmed < len(found):
-        levels = [each.level.value for each in found]
-        transaction.change("record_findings", feed=feed, **keys, **told, levels=levels)
+        transaction.change(
+            "record_findings",
+            feed=feed,
+            keys=keys,
+            codes=[each.code.value for each in found],
+            names=[each.name for each in found],
+            verdicts=verdicts,
+            levels=[each.level.value for each in found],
+            topics=[each.topic for each in found],
+            generations=[each.generation for each in found],
+            partitions=[each.partition for each in found],
+            from_offsets=[each.from_offset for each in found],
+            until_offsets=[each.until_offset for each in found],
+            subjects=[each.subject for each in found],
+            **told,
+        )
     transaction.change(
         "void_waivers",
         feed=feed,
-        **keys,
+        keys=keys,
+        verdicts=verdicts,
         digests=[
             None
             if each.is_foreseen and held_in(each.evidence) is None
@@ -170,18 +178,9 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
     )
 
 
-def _as_first_stated(
-    transaction: Transaction, feed: FeedName, found: Sequence[Finding]
-) -> list[Finding]:
-    """The findings; what stands already while its log grows has the interval that is on record."""
-    if not any(each.rule.has(Trait.GROWS) for each in found):
-        return list(found)
-    until = {
-        each.finding.key: each.finding.until_offset
-        for each in reversed(_findings(transaction, feed=feed, only_standing=True))
-        if each.finding.rule.has(Trait.GROWS)
-    }
-    return [replace(each, until_offset=until.get(each.key, each.until_offset)) for each in found]
+def _key(found: Finding) -> bytes:
+    """A path may be longer than an index entry, so a hash stands for all that the key is of."""
+    return sha256(json.dumps(found.key).encode()).digest()
 
 
 def _digest(evidence: str) -> bytes:

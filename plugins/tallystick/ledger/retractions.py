@@ -10,10 +10,11 @@ from tallystick.domain.attempts.last_copies import KeptFiles, places_for
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.replacing import rows_given_up
 from tallystick.domain.batches.states import RangeState
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId, GenerationId
 from tallystick.domain.offsets.ranges import OffsetRange, subtract, union_of
-from tallystick.domain.rules.a8_committed_file_missing import LostRows, lost_rows
-from tallystick.domain.rules.findings import FindingCode
+from tallystick.domain.rules.a8_committed_file_missing import LostRows
+from tallystick.domain.rules.log_findings import lost_finding
 from tallystick.ledger.batches import generations
 from tallystick.ledger.connection import Transaction
 from tallystick.ledger.findings import record_findings
@@ -172,7 +173,9 @@ def _tell_lost(
     for number, each in gone:
         places = places_for(kept, accounts[number].topic_id, each)
         evidence = LostRows(repair.plan.batch_id, tuple(places)).as_json()
-        found.append(lost_rows(feed, accounts[number], each, evidence))
+        found.append(
+            lost_finding(feed, accounts[number], each, FindingCode.COMMITTED_FILE_MISSING, evidence)
+        )
     record_findings(transaction, feed, found)
 
 

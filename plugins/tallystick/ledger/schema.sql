@@ -325,10 +325,10 @@ CREATE FUNCTION public.guard_finding() RETURNS trigger
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
-  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
+  IF (NEW.finding_id, NEW.feed, NEW.key, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
       NEW.generation, NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
      IS DISTINCT FROM
-     (OLD.finding_id, OLD.feed, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
+     (OLD.finding_id, OLD.feed, OLD.key, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
       OLD.generation, OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
      OR ((NEW.evidence, NEW.cause, NEW.next_step)
          IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)
@@ -1638,6 +1638,7 @@ COMMENT ON VIEW public.file_slice IS 'What a file holds of one partition: first 
 CREATE TABLE public.finding (
     finding_id bigint NOT NULL,
     feed text NOT NULL,
+    key bytea NOT NULL,
     code text NOT NULL,
     name text NOT NULL,
     verdict public.verdict NOT NULL,
@@ -1656,12 +1657,17 @@ CREATE TABLE public.finding (
     last_confirmed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_at timestamp with time zone,
     closed_by text,
-    CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> 'remedied'::public.finding_state))))
+    CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> 'remedied'::public.finding_state)))),
+    CONSTRAINT finding_key_check CHECK ((octet_length(key) = 32))
 );
 
 -- TABLE finding, COMMENT
 
 COMMENT ON TABLE public.finding IS 'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+
+-- COLUMN finding.key, COMMENT
+
+COMMENT ON COLUMN public.finding.key IS 'SHA-256 of what it is about: the same trouble seen again has the same key.';
 
 -- COLUMN finding.name, COMMENT
 
@@ -2422,7 +2428,7 @@ CREATE INDEX file_retraction_by_batch ON public.file_retraction USING btree (rep
 
 -- finding_standing_once, INDEX
 
-CREATE UNIQUE INDEX finding_standing_once ON public.finding USING btree (feed, code, name, topic, generation, partition, from_offset, until_offset, md5(subject)) NULLS NOT DISTINCT WHERE (state = ANY (ARRAY['open'::public.finding_state, 'waived'::public.finding_state]));
+CREATE UNIQUE INDEX finding_standing_once ON public.finding USING btree (feed, key) WHERE (state = ANY (ARRAY['open'::public.finding_state, 'waived'::public.finding_state]));
 
 -- generation_open_once, INDEX
 

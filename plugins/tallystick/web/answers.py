@@ -1,6 +1,6 @@
 """The routes answer with these documents: docs/page.md describes every field.
 
-Batches, runs and reports are the ledger's own values: `ports/overview.py`.
+Batches, runs and reports are the ledger's own values: `ledger/overview.py`.
 """
 
 from __future__ import annotations

@@ -19,9 +19,7 @@ from tallystick.domain.logs.sameness import LogCheck
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 
-NOT_IN_THE_LOG: Final = frozenset(
-    {FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED}
-)
+NOT_IN_THE_LOG: Final = frozenset({FindingCode.EXPIRED, FindingCode.TOPIC_RECREATED})
 """Of offsets that nobody can read again."""
 
 

@@ -199,16 +199,12 @@ class _Collected:
             "seen_at": self.seen.snapshot.taken_at.isoformat(),
             "first_batch": [first.base_offset, first.until_offset] if first else None,
         }
-        # Retention deletes whole segments, and a segment begins with a batch: a log that begins
-        # within a batch was shortened on purpose. At a batch's border the two look alike.
-        is_purged = first is not None and first.base_offset < log_start_offset
-        code = FindingCode.PURGED if is_purged else FindingCode.EXPIRED
         # Such a claim is left alone: its attempt may have read the records in time. If it did not,
         # its verification fails, and the next plan cuts the claim.
         claims = self._claims[account.generation_id]
         cuttable = [each for each in claims if not each.is_living]
-        self._tell_held(account, log_start_offset, code, evidence)
-        self._lose(account, log_start_offset, code, evidence, cuttable)
+        self._tell_held(account, log_start_offset, FindingCode.EXPIRED, evidence)
+        self._lose(account, log_start_offset, FindingCode.EXPIRED, evidence, cuttable)
 
     def _close(self, account: GenerationAccount) -> None:
         snapshot = self.seen.snapshot

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, assert_never
 
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, WriteManifest, adopted, finish
 from tallystick.domain.repair.landing_again import HarmedFile, LandAgain, harmed_files, land_again
 from tallystick.domain.repair.new_generation import NewGeneration, new_generation
@@ -37,6 +37,7 @@ from tallystick.domain.repair.quarantining import (
 from tallystick.domain.repair.reading_again import ReadAgain, read_again
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 Step = (
     HarmedFile
@@ -55,7 +56,7 @@ Kind = TypeVar("Kind", bound=Step)
 
 
 def plan_repair(
-    findings: Sequence[NumberedFinding],
+    findings: Sequence[StoredFinding],
     facts: RepairFacts,
     *,
     most_partitions: int,
@@ -90,29 +91,29 @@ def plan_repair(
     )
 
 
-def _remedy(numbered: NumberedFinding, facts: RepairFacts) -> Iterator[Step]:
+def _remedy(stored: StoredFinding, facts: RepairFacts) -> Iterator[Step]:
     """The steps about one finding; or why it is left alone."""
-    found = numbered.finding
+    found = stored.finding
     if held := held_in(found.evidence):
-        yield from give_up_files(numbered, held, facts)
+        yield from give_up_files(stored, held, facts)
         return
     match found.rule.mending:
         case Mending.LAND_AGAIN:
-            yield from harmed_files(numbered, facts)
+            yield from harmed_files(stored, facts)
         case Mending.LAND_AGAIN_IF_NAMED if facts.is_operators_word:
-            yield from harmed_files(numbered, facts)
+            yield from harmed_files(stored, facts)
         case Mending.QUARANTINE:
-            yield quarantine_stray(numbered, facts)
+            yield quarantine_stray(stored, facts)
         case Mending.QUARANTINE_IF_BARE:
-            yield quarantine_bare(numbered, facts)
+            yield quarantine_bare(stored, facts)
         case Mending.FINISH:
-            yield finish(numbered, facts)
+            yield finish(stored, facts)
         case Mending.READ_AGAIN:
-            yield read_again(numbered, facts)
+            yield read_again(stored, facts)
         case Mending.NEW_GENERATION:
-            yield new_generation(numbered, facts)
+            yield new_generation(stored, facts)
         case Mending.NOTHING | Mending.LAND_AGAIN_IF_NAMED:
-            yield NotMended(numbered.finding_id, found.rule.why_not_mended or found.next_step)
+            yield NotMended(stored.finding_id, found.rule.why_not_mended or found.next_step)
         case _ as never:
             assert_never(never)
 

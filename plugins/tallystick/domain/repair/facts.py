@@ -13,15 +13,6 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts
-from tallystick.domain.rules.findings import Finding
-
-
-@dataclass(frozen=True, slots=True)
-class NumberedFinding:
-    """A standing finding and its number in the ledger."""
-
-    finding_id: int
-    finding: Finding
 
 
 @dataclass(frozen=True, slots=True)

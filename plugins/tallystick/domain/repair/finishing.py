@@ -13,9 +13,10 @@ from typing import Final
 
 from tallystick.domain.batches.batch import BatchStatus
 from tallystick.domain.identities import BatchId
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.n3_unfinished_batch import FAILING, NO_MANIFEST
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 NOT_WRITTEN: Final = "no manifest was written: its directory is gone, or an error says why."
 
@@ -36,9 +37,9 @@ class Adopt:
     finding_id: int
 
 
-def finish(numbered: NumberedFinding, facts: RepairFacts) -> WriteManifest | Adopt | NotMended:
+def finish(stored: StoredFinding, facts: RepairFacts) -> WriteManifest | Adopt | NotMended:
     """The step that ends a finding N3."""
-    number, found = numbered.finding_id, numbered.finding
+    number, found = stored.finding_id, stored.finding
     if found.name == NO_MANIFEST:
         return WriteManifest(found.subject, number)
     batch_id = batch_in(found.evidence)

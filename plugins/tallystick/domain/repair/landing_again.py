@@ -23,13 +23,14 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.replacing import spans_of
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition, offset_range, union_of
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.repair.quarantining import BesideStray
 from tallystick.domain.rules.a8_committed_file_missing import EXPLAIN, OF_LOST
 from tallystick.domain.rules.b2_landed_twice import SharedWith
 from tallystick.domain.rules.c3_rows_differ import C3
 from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 LATER: Final = "one repair carries out only so many batches; repair again for this one."
 _UNEXPLAINED: Final = (
@@ -72,10 +73,10 @@ class LandAgain:
 
 
 def harmed_files(
-    numbered: NumberedFinding, facts: RepairFacts
+    stored: StoredFinding, facts: RepairFacts
 ) -> Iterator[HarmedFile | BesideStray | NotMended]:
     """What the finding makes of the files that it is about."""
-    number, found = numbered.finding_id, numbered.finding
+    number, found = stored.finding_id, stored.finding
     other = SharedWith.of(found)
     if other and other.kept_batch is None:
         yield BesideStray(number, other.path)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from tallystick.domain.batches.paths import QUARANTINE_NAME, directory_of, given_up_at
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.rules.a9_stray_file import OTHER_FEED
 from tallystick.domain.rules.a10_ledger_behind import BARE
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
@@ -59,9 +60,9 @@ class EndsWithStray:
     stray_id: int
 
 
-def quarantine_stray(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine | NotMended:
+def quarantine_stray(stored: StoredFinding, facts: RepairFacts) -> Quarantine | NotMended:
     """The stray of a finding A9."""
-    number, found = numbered.finding_id, numbered.finding
+    number, found = stored.finding_id, stored.finding
     if facts.is_ledger_behind:
         return NotMended(number, _PERHAPS_FORGOTTEN.format(feed=found.feed))
     if found.name == OTHER_FEED:
@@ -69,22 +70,22 @@ def quarantine_stray(numbered: NumberedFinding, facts: RepairFacts) -> Quarantin
     why = facts.sole_copies.get(found.subject)
     if why and not facts.is_operators_word:
         return NotMended(number, f"{why} {_BY_NUMBER}")
-    return _kept(found.subject, numbered, facts.roots)
+    return _kept(found.subject, stored, facts.roots)
 
 
-def quarantine_bare(numbered: NumberedFinding, facts: RepairFacts) -> Quarantine | NotMended:
+def quarantine_bare(stored: StoredFinding, facts: RepairFacts) -> Quarantine | NotMended:
     """The directory of a finding A10, if it is bare and was named."""
-    found = numbered.finding
+    found = stored.finding
     if found.name == BARE and facts.is_operators_word:
-        return _kept(found.subject, numbered, facts.roots)
-    return NotMended(numbered.finding_id, found.next_step)
+        return _kept(found.subject, stored, facts.roots)
+    return NotMended(stored.finding_id, found.next_step)
 
 
 def give_up_files(
-    numbered: NumberedFinding, held: Iterable[str], facts: RepairFacts
+    stored: StoredFinding, held: Iterable[str], facts: RepairFacts
 ) -> Iterator[Quarantine | NotMended]:
     """The directories of attempts that hold up the loss of a finding."""
-    number, found = numbered.finding_id, numbered.finding
+    number, found = stored.finding_id, stored.finding
     places = {path: given_up_at(path, found.feed) for path in held}
     if None in places.values() or not facts.is_operators_word:
         yield NotMended(number, found.next_step)
@@ -105,9 +106,9 @@ def ending_with_strays(
             yield EndsWithStray(each.finding_id, strays[place])
 
 
-def _kept(path: str, numbered: NumberedFinding, roots: Iterable[str]) -> Quarantine | NotMended:
+def _kept(path: str, stored: StoredFinding, roots: Iterable[str]) -> Quarantine | NotMended:
     """Below the innermost root that the file lies in. `roots` are all that the feed ever had."""
-    number, feed = numbered.finding_id, numbered.finding.feed
+    number, feed = stored.finding_id, stored.finding.feed
     holding = [each for each in roots if path.startswith(f"{each}/{feed}/")]
     if not holding:
         return NotMended(number, "it lies below no root of this feed; move it yourself.")

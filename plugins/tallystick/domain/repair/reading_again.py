@@ -8,7 +8,8 @@ from typing import Final
 from tallystick.domain.batches.batch import PlannedRange
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 NOT_READ: Final = "it was not read this time either, or its batch waits still."
 
@@ -22,14 +23,14 @@ class ReadAgain:
     finding_id: int
 
 
-def read_again(numbered: NumberedFinding, facts: RepairFacts) -> ReadAgain | NotMended:
+def read_again(stored: StoredFinding, facts: RepairFacts) -> ReadAgain | NotMended:
     """A batch of its own for the offset, on an operator's word; or why it is left alone."""
-    number, found = numbered.finding_id, numbered.finding
-    partition = -1 if found.partition is None else found.partition
-    account = facts.accounts.generations.get(partition)
-    bounds = facts.snapshot.partitions.get(partition)
+    number, found = stored.finding_id, stored.finding
+    account = found.account_in(facts.accounts.generations)
     if account is None or account.ordinal != found.generation:
         return NotMended(number, "the log that held it is closed.")
+    partition = account.partition.partition
+    bounds = facts.snapshot.partitions.get(partition)
     offsets = offset_range(account.partition, found.from_offset or 0, found.until_offset or 0)
     if not facts.is_operators_word:
         return NotMended(number, f"it is tried again when you name it: {found.next_step}")

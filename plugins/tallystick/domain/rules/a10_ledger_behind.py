@@ -16,8 +16,7 @@ from typing import Final
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.stored_file import UnknownDirectories, UnknownFile
 from tallystick.domain.finding_codes import FindingCode, Level
-from tallystick.domain.rules.file_findings import finding_at_path
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -63,11 +62,9 @@ def ledger_behind(
 
 
 def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Finding:
-    return finding_at_path(
-        feed,
-        topic,
-        path,
+    return finding(
         A10,
+        Place.at_path(feed, topic, path),
         name=UNKNOWN_BATCH,
         cause=f"{path} names a commit that the ledger does not know: it is behind the storage.",
         next_step=f"Nothing is landed until this is mended: tallystick ledger rebuild {feed}",
@@ -76,11 +73,9 @@ def _with_manifest(feed: str, topic: str, path: str, files: Iterable[UnknownFile
 
 
 def _bare(feed: str, topic: str, path: str, files: Iterable[UnknownFile]) -> Finding:
-    return finding_at_path(
-        feed,
-        topic,
-        path,
+    return finding(
         A10,
+        Place.at_path(feed, topic, path),
         name=BARE,
         cause=(
             f"{path} has no {MANIFEST_NAME}, and holds rows that the ledger does not know: a batch"

@@ -12,10 +12,10 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
+from tallystick.domain.rules.causes import GOES_ON, look_in_kept
 from tallystick.domain.rules.evidence import of_kept
-from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
-from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
+from tallystick.domain.rules.findings import Finding, Place, finding
+from tallystick.domain.rules.rule import Ending, Loss, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
 
@@ -36,6 +36,7 @@ A11: Final = Rule(
     one_cause=_its_record,
     mending=Mending.READ_AGAIN,
     traits={Trait.OF_RUNS},
+    loss=lambda _: Loss("two people gave this record up, which Spark could not read.", GOES_ON),
 )
 
 
@@ -46,10 +47,9 @@ def unreadable_record(
     files that may hold it.
     """
     evidence = {"reason": reason, "topic_id": plan.topic_id, **of_kept(kept)}
-    return finding_in_batch(
-        plan,
-        offsets,
+    return finding(
         A11,
+        Place.in_batch(plan, offsets),
         cause=(
             f"Spark can't read the record at offset {offsets.from_offset}, and reads what is beside"
             f" it: {reason.rstrip('.')}."
@@ -86,21 +86,3 @@ def _is_open(
     settled = set(account.beyond) - set(account.unreadable) - set(claimed)
     is_settled = any(found.from_offset in each for each in settled)
     return found.from_offset >= account.frontier and not is_settled
-
-
-def given_up(
-    feed: str,
-    account: GenerationAccount,
-    offsets: OffsetRange,
-    evidence: Mapping[str, object] | None = None,
-) -> Finding:
-    """An unreadable offset whose finding two people have accepted: it is lost."""
-    return finding(
-        feed,
-        account,
-        offsets,
-        A11,
-        cause="two people gave this record up, which Spark could not read.",
-        next_step=f"{look_in_kept(evidence)}{GONE}; landing goes on after them. {ACCEPT}",
-        evidence=evidence,
-    )

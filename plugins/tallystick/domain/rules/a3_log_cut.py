@@ -17,10 +17,9 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import Sameness
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.planning.log_changes import EndedGeneration, Observation
-from tallystick.domain.rules.causes import same_log
+from tallystick.domain.rules.causes import ACCEPT, look_in_kept
 from tallystick.domain.rules.evidence import kept_in, of_kept
-from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import ACCEPT, look_in_kept
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -43,7 +42,9 @@ A3: Final = Rule(
         " was compacted, and the epochs reach past it; an idle log that has expired"
     ),
     remedy="the partition stops; a new generation on the operator's word, beside the old rows",
-    one_cause=same_log("cut"),
+    one_cause=lambda found: (
+        f"cut of {found.topic}-{found.partition}, generation {found.generation}"
+    ),
     mending=Mending.NEW_GENERATION,
     traits={Trait.CUT, Trait.OF_RUNS},
 )
@@ -100,14 +101,14 @@ def cut_finding(
     ends = [each for each in (shown_end, cut_at) if each is not None]
     from_offset = min(ends, default=account.anchor.offset if account.anchor else None)
     evidence = CutEvidence(stopped.reason, account.frontier, cut_at, tuple(stopped.kept)).as_json()
-    return finding(
-        feed,
-        account,
+    cut = (
         None
         if from_offset is None
-        else offset_range(account.partition, from_offset, account.readable_before),
+        else offset_range(account.partition, from_offset, account.readable_before)
+    )
+    return finding(
         A3,
-        Verdict.PROVEN_LOSS,
+        Place.of_log(feed, account, cut),
         name=OVERWRITTEN if stopped.is_overwritten else TRUNCATED,
         cause=f"the log was cut: {stopped.reason}.",
         next_step=(
@@ -133,10 +134,8 @@ def doubted_logs(
         if account.read_until is None and bounds.log_start_offset >= account.last_seen_until:
             continue
         yield finding(
-            feed,
-            account,
-            None,
             A3,
+            Place.of_log(feed, account),
             Verdict.UNKNOWN,
             name=_PERHAPS,
             cause=(

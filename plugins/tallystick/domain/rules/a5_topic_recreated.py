@@ -9,17 +9,16 @@ that name states the same with its change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import ACCEPT, lost_unread
-from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
+from tallystick.domain.rules.causes import ACCEPT, GOES_ON, unread
+from tallystick.domain.rules.findings import Finding, Place, finding
+from tallystick.domain.rules.rule import Ending, Loss, Rule, RuleClass, Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 
@@ -42,25 +41,11 @@ A5: Final = Rule(
         "the old log is gone, with what nobody had read; two people may accept it"
         " (tallystick waive --help)."
     ),
+    loss=lambda evidence: Loss(
+        unread("the topic was re-created before these offsets were read", evidence),
+        f"{GOES_ON} Find out who re-created the topic, and why.",
+    ),
 )
-
-
-def lost_with_topic(
-    feed: str,
-    account: GenerationAccount,
-    offsets: OffsetRange,
-    evidence: Mapping[str, object] | None = None,
-) -> Finding:
-    """Offsets that were seen in the old log, and not landed."""
-    return lost_unread(
-        feed,
-        account,
-        offsets,
-        A5,
-        evidence,
-        cause="the topic was re-created before these offsets were read",
-        advice="Find out who re-created the topic, and why.",
-    )
 
 
 def unknown_tail(
@@ -77,10 +62,8 @@ def unknown_tail(
         " planned before all of them could be asked."
     )
     return finding(
-        feed,
-        account,
-        None,
         A5,
+        Place.of_log(feed, account),
         Verdict.UNKNOWN,
         cause=(
             f"{reason}: what was produced at and after offset {account.last_seen_until}"

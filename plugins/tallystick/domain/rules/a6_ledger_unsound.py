@@ -8,12 +8,13 @@ no contradiction, and no plan asks for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange, offset_range, overlaps_in, subtract
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -54,11 +55,8 @@ def skips_in_ledger(
     whole = offset_range(account.partition, account.first_offset, account.frontier)
     return tuple(
         finding(
-            feed,
-            account,
-            each,
             A6,
-            Verdict.PROVEN_LOSS,
+            Place.of_log(feed, account, each),
             name=SKIPPED,
             cause=(
                 "the frontier has passed these offsets, but nothing was landed there and no loss"
@@ -76,10 +74,8 @@ def skips_in_ledger(
 def left_unread(feed: str, account: GenerationAccount, offsets: OffsetRange) -> Finding:
     """Offsets that were seen in a log that a rebuild has closed, and that it holds no more of."""
     return finding(
-        feed,
-        account,
-        offsets,
         A6,
+        Place.of_log(feed, account, offsets),
         Verdict.UNKNOWN,
         name=LEFT,
         cause=(
@@ -103,10 +99,8 @@ def overlaps_in_ledger(
     """Offsets that two or more committed or lost ranges of one generation hold."""
     return tuple(
         finding(
-            feed,
-            account,
-            each,
             A6,
+            Place.of_log(feed, account, each),
             Verdict.PROVEN_DUP,
             name=OVERLAP,
             cause=f"{count} ranges of the ledger hold these offsets, which its schema refuses.",
@@ -126,10 +120,9 @@ def landed_in_two_lives(
 ) -> Finding:
     """Offsets that a generation and an earlier one of the same topic id have both committed."""
     return finding(
-        feed,
-        account,
-        offsets,
         A6,
+        # A third life that holds them too is another trouble.
+        replace(Place.of_log(feed, account, offsets), subject=f"generation {earlier}"),
         Verdict.PROVEN_DUP,
         name=TWO_LIVES,
         cause=(
@@ -144,6 +137,4 @@ def landed_in_two_lives(
             " these rows twice; nothing is moved before a person says which copy is to stay."
         ),
         evidence={"generations": [earlier, account.ordinal], "topic_id": account.topic_id},
-        # A third life that holds them too is another trouble.
-        subject=f"generation {earlier}",
     )

@@ -14,7 +14,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import batch_in, of_batch
-from tallystick.domain.rules.findings import Finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -36,10 +36,9 @@ def short_read(plan: BatchPlan, missing: OffsetRange) -> Finding:
 
     The proof before each commit compares: nothing of such a batch is committed.
     """
-    return finding_in_batch(
-        plan,
-        missing,
+    return finding(
         A7,
+        Place.in_batch(plan, missing),
         cause=(
             f"batch {plan.batch_id} should hold these offsets, none is there, and the log proves"
             " no hole. Nothing of the batch was committed."

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,21 +14,18 @@ from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
-from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ReadSlice
-from tallystick.domain.rules.causes import its_file
+from tallystick.domain.rules.causes import GONE, its_file
 from tallystick.domain.rules.evidence import kept_in, of_kept, of_path_not_asked
 from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
-    findings_of_file,
+    places_of_file,
     see_if_kept,
 )
 from tallystick.domain.rules.findings import Finding, finding
-from tallystick.domain.rules.losses import ACCEPT, GONE, look_in_kept
-from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
+from tallystick.domain.rules.rule import Ending, Loss, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
 
 
@@ -53,6 +50,12 @@ A8: Final = Rule(
     one_cause=_its_file_or_repair,
     mending=Mending.LAND_AGAIN,
     traits={Trait.DOUBTS_ROWS},
+    loss=lambda _: Loss(
+        "the file with these rows is gone, and when a repair replaced it, the log no longer had"
+        " them.",
+        f"{GONE}. Tell who reads them.",
+        OF_LOST,
+    ),
 )
 
 OF_LOST: Final = "recorded as lost"
@@ -91,46 +94,20 @@ class LostRows:
         return cls(BatchId(repair), kept_in(found.evidence))
 
 
-def lost_rows(
-    feed: str,
-    account: GenerationAccount,
-    offsets: OffsetRange,
-    evidence: Mapping[str, object] | None = None,
-) -> Finding:
-    """Landed rows that a repair could not land again; `evidence` is that of `LostRows`."""
-    found = finding(
-        feed,
-        account,
-        offsets,
-        A8,
-        Verdict.PROVEN_LOSS,
-        level=Level.L1,
-        cause=(
-            "the file with these rows is gone, and when a repair replaced it, the log no longer had"
-            " them."
-        ),
-        next_step=f"{look_in_kept(evidence)}{GONE}. Tell who reads them. {ACCEPT}",
-        evidence=evidence,
-    )
-    return replace(found, subject=OF_LOST)
-
-
 def missing_file(plan: BatchPlan, file: LandedFile, path: str) -> Iterator[Finding]:
     """A committed file that is not where it was published, and nowhere else that was looked at."""
-    return findings_of_file(
-        plan,
-        file,
-        A8,
-        Verdict.PROVEN_LOSS,
-        cause=f"committed rows are not in storage: {path} is missing.",
-        next_step=(
-            "Perhaps somebody has moved it: look where it went, and move it back. Was it the whole"
-            f" root? tallystick repair {plan.feed} --moved {plan.root} NEW. If it is gone, land its"
-            " offsets again while the broker has them, by this finding's number:"
-            f" tallystick repair {plan.feed} NUMBER"
-        ),
-        evidence={},
-    )
+    for place in places_of_file(plan, file):
+        yield finding(
+            A8,
+            place,
+            cause=f"committed rows are not in storage: {path} is missing.",
+            next_step=(
+                "Perhaps somebody has moved it: look where it went, and move it back. Was it the"
+                f" whole root? tallystick repair {plan.feed} --moved {plan.root} NEW. If it is"
+                " gone, land its offsets again while the broker has them, by this finding's"
+                f" number: tallystick repair {plan.feed} NUMBER"
+            ),
+        )
 
 
 def in_doubt(
@@ -169,16 +146,14 @@ def in_doubt(
 def missing_from_batch(rows: BatchRows, missing: OffsetRuns) -> Iterator[Finding]:
     """Committed offsets that no file of the batch has a row of."""
     cause = "the batch's files hold no row of these committed offsets."
-    for run in missing:
-        yield rows.finding(A8, Verdict.PROVEN_LOSS, run, cause)
+    return rows.findings(A8, missing, cause)
 
 
 def missing_from_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
     """Committed offsets that a full read of their file has found no row of."""
-    return rows.findings_in(
-        read.missing,
+    return rows.findings(
         A8,
-        Verdict.PROVEN_LOSS,
+        read.missing,
         cause=f"committed rows are not in storage: {rows.path} has no row of these offsets.",
         next_step=see_if_kept(rows.plan.feed),
         now=read.fingerprint,

@@ -11,9 +11,7 @@ from typing import Final
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rows.scrub import BoundedRuns
-from tallystick.domain.rules.causes import its_subject
-from tallystick.domain.rules.file_findings import finding_at_path
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
@@ -29,7 +27,7 @@ A9: Final = Rule(
     verdicts=(Verdict.SUSPECTED,),
     not_when="names that every reader skips; staging; a batch that was committed meanwhile",
     remedy="moved to quarantine; by its number where it may be the only copy of its rows",
-    one_cause=its_subject,
+    one_cause=lambda found: found.subject,
     mending=Mending.QUARANTINE,
 )
 
@@ -54,11 +52,9 @@ def _stray_file(feed: str, topic: str, stray: StrayFile) -> Finding:
             f" name this finding's number: tallystick repair {feed} NUMBER"
         )
         evidence["sole_rows"] = _sole_rows(stray)
-    return finding_at_path(
-        feed,
-        topic,
-        stray.path,
+    return finding(
         A9,
+        Place.at_path(feed, topic, stray.path),
         name=STRAY,
         cause=cause,
         next_step=step,
@@ -79,11 +75,9 @@ def _sole_rows(stray: StrayFile) -> object:
 def landed_inside(feed: str, topic: str, others: Mapping[str, str]) -> tuple[Finding, ...]:
     """Directories of other feeds within this one's, each with the other feed's name."""
     return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            directory,
+        finding(
             A9,
+            Place.at_path(feed, topic, directory),
             name=OTHER_FEED,
             cause=(
                 f"feed {other} lands in {directory}, under a path that readers of feed {feed} read:"

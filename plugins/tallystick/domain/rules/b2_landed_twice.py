@@ -6,7 +6,7 @@ A finding holds offsets that are concerned, all of them, and no others, as far a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -21,7 +21,7 @@ from tallystick.domain.rows.scrub import BoundedRuns, ReadSlice
 from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import of_batch
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
-from tallystick.domain.rules.findings import Finding, finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind
 from tallystick.domain.verdicts import Verdict
 
@@ -107,12 +107,8 @@ def shared_by_batches(
         doubled = [each.place for each in holders if each.doubled.clipped(*run)]
         found.append(
             finding(
-                feed,
-                account,
-                OffsetRange(account.partition, *run),
                 B2,
-                Verdict.PROVEN_DUP,
-                level=Level.L2,
+                Place.of_log(feed, account).at(*run),
                 cause=(
                     f"these offsets are in more than one row, in {len(holders)} committed place(s)."
                 ),
@@ -140,16 +136,10 @@ def shared_with_stray(feed: str, topic: str, stray: StrayFile) -> Iterator[Findi
         cause = f"these offsets are committed, and the stray file {stray.path} holds them too."
         if both.run_count > 1:
             cause += f" It is {both.count} of them, in {both.run_count} runs."
-        yield Finding(
-            rule=B2,
-            verdict=Verdict.PROVEN_DUP,
-            level=Level.L2,
-            feed=feed,
-            topic=topic,
-            generation=stray.generation,
-            partition=partition,
-            from_offset=both.reach[0],
-            until_offset=both.reach[1],
+        place = Place.at_path(feed, topic, stray.path).at(*both.reach)
+        yield finding(
+            B2,
+            replace(place, generation=stray.generation, partition=partition),
             cause=cause,
             next_step=(
                 "Move the file away, by its finding (A9), or by that of its directory without"
@@ -157,7 +147,6 @@ def shared_with_stray(feed: str, topic: str, stray: StrayFile) -> Iterator[Findi
                 f" tallystick ledger rebuild {feed}"
             ),
             evidence={**SharedWith(stray.path).as_json(), **both.as_evidence()},
-            subject=stray.path,
         )
 
 
@@ -166,35 +155,29 @@ def left_out(plan: BatchPlan, offsets: OffsetRange, kept: BatchId) -> Finding:
     them too.
     """
     directory = str(BatchPath.of(plan))
-    return finding_in_batch(
-        plan,
-        offsets,
+    return finding(
         B2,
-        Verdict.PROVEN_DUP,
-        level=Level.L2,
+        replace(Place.in_batch(plan, offsets), subject=directory),
         cause=f"{directory} holds offsets that batch {kept} holds too.",
         next_step=(
             f"The ledger keeps batch {kept}. Move the directory out of the feed's directory, and"
             " keep it: what only it holds is landed again then, or recorded as lost."
         ),
         evidence={**SharedWith(directory, kept).as_json(), **of_batch(plan.batch_id)},
-        subject=directory,
     )
 
 
 def doubled_in_batch(rows: BatchRows, doubled: OffsetRuns) -> Iterator[Finding]:
     """Offsets of which a batch's files hold more than one row."""
     cause = "the batch's files hold more than one row of each of these offsets."
-    for run in doubled:
-        yield rows.finding(B2, Verdict.PROVEN_DUP, run, cause)
+    return rows.findings(B2, doubled, cause)
 
 
 def doubled_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
     """Offsets of which a full read has found more than one row in a file."""
-    return rows.findings_in(
-        read.doubled,
+    return rows.findings(
         B2,
-        Verdict.PROVEN_DUP,
+        read.doubled,
         cause=f"{rows.path} has more than one row of each of these offsets.",
         next_step=_counted_twice(rows.plan.feed),
         now=read.fingerprint,
@@ -203,9 +186,9 @@ def doubled_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
 
 def uncommitted_in_file(rows: FileRows, read: ReadSlice) -> Iterator[Finding]:
     """Offsets that a full read has found in a file that was not committed with them."""
-    return rows.findings_in(
-        read.foreign,
+    return rows.findings(
         B2,
+        read.foreign,
         Verdict.SUSPECTED,
         cause=(
             f"{rows.path} has rows of these offsets, which were not committed with it: another file"

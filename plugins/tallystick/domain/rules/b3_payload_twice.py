@@ -6,7 +6,6 @@ Equal payloads are legal; so it is a suspicion, told only to who asked for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -14,7 +13,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.payload import Payload
 from tallystick.domain.rules.causes import same_topic
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
@@ -30,38 +29,21 @@ B3: Final = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One generation of one partition of a feed's topic."""
-
-    feed: str
-    topic: str
-    generation: int
-    """Its ordinal."""
-    partition: int
-
-
 def payloads_twice(
     place: Place, payloads: Iterable[Payload], horizon: timedelta
 ) -> tuple[Finding, ...]:
     """Runs of offsets whose payload an earlier offset of the partition has, sent within `horizon`.
 
-    Payloads come by rising offset. The times are the records' own.
+    The place is one generation of a partition. Payloads come by rising offset. The times are the
+    records' own.
     """
     repeated = list(_repeated(payloads, horizon // timedelta(milliseconds=1)))
     first = {offset: earlier for earlier, offset in repeated}
     runs = OffsetRuns.of((offset, offset + 1) for offset in first)
     return tuple(
-        Finding(
-            rule=B3,
-            verdict=Verdict.SUSPECTED,
-            level=Level.L3,
-            feed=place.feed,
-            topic=place.topic,
-            generation=place.generation,
-            partition=place.partition,
-            from_offset=from_offset,
-            until_offset=until_offset,
+        finding(
+            B3,
+            place.at(from_offset, until_offset),
             cause=(
                 "the same key, value and headers were sent shortly before: offset"
                 f" {first[from_offset]} equals offset {from_offset}."

@@ -20,12 +20,12 @@ from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.file_findings import (
     BatchRows,
     FileRows,
-    findings_of_file,
     how_to_land_again,
+    places_of_file,
     see_if_kept,
     sums_of,
 )
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, SubjectKind, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -59,30 +59,28 @@ def changed_file(
     elif now.trouble is None and now.checksum != file.checksum:
         cause = f"{path} has checksum {now.checksum}, {file.checksum} was committed."
     else:
-        return iter(())
-    return findings_of_file(
-        plan,
-        file,
-        C1,
-        Verdict.PROVEN_LOSS,
-        cause=cause,
-        next_step=how_to_land_again(plan.feed),
-        evidence=now.as_evidence(),
-    )
+        return
+    for place in places_of_file(plan, file):
+        yield finding(
+            C1,
+            place,
+            cause=cause,
+            next_step=how_to_land_again(plan.feed),
+            evidence=now.as_evidence(),
+        )
 
 
 def uncommitted_in_batch(rows: BatchRows, more: OffsetRuns) -> Iterator[Finding]:
     """Rows in a batch's files whose offsets are none that it has committed."""
     cause = "the batch's files hold rows of offsets that it has not committed."
-    for run in more:
-        yield rows.finding(C1, Verdict.PROVEN_LOSS, run, cause)
+    return rows.findings(C1, more, cause)
 
 
 def damaged_file(rows: FileRows, reason: str, now: StoredFile) -> Finding:
     """A committed file that nobody can read any more."""
-    return rows.finding(
+    return finding(
         C1,
-        Verdict.PROVEN_LOSS,
+        rows.place,
         cause=f"{rows.path} can't be read any more: {reason}.",
         next_step=see_if_kept(rows.plan.feed),
         # Not the reason: whoever reads the same bytes may stumble over another page.
@@ -99,8 +97,9 @@ def changed_rows(
     cause += f" {'; '.join(known.differences(found))}."
     if is_as_committed:
         cause += " But its length and checksum are those of its commit: one of the two is wrong."
-    return rows.finding(
+    return finding(
         C1,
+        rows.place,
         Verdict.UNKNOWN if is_as_committed else Verdict.PROVEN_LOSS,
         cause=cause,
         next_step=(

@@ -9,7 +9,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import of_file
-from tallystick.domain.rules.findings import Finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
@@ -31,10 +31,9 @@ def aborted_landed(
 ) -> tuple[Finding, ...]:
     """Offsets of a read_committed batch's file whose transaction the broker lists as aborted."""
     return tuple(
-        finding_in_batch(
-            plan,
-            plan.offsets_in(partition, run),
+        finding(
             C2,
+            Place.in_batch(plan, plan.offsets_in(partition, run)),
             cause=(
                 f"batch {plan.batch_id} holds rows of an aborted transaction, though its feed reads"
                 " committed records only: nobody should ever see them."

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -29,7 +29,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.second_read import Difference, RecordHead, SeenRecord, SliceRead
 from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import batch_in, file_in, of_file
-from tallystick.domain.rules.findings import Finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -107,11 +107,10 @@ def _of_committed(
 ) -> Finding:
     plan = manifest.plan
     place = f"{BatchPath.of(plan)}/{name}" if name else f"batch {plan.batch_id}"
-    return finding_in_batch(
-        plan,
-        _span(manifest, spans, name, partition),
+    span = _span(manifest, spans, name, partition)
+    return finding(
         C3,
-        Verdict.PROVEN_LOSS,
+        replace(Place.in_batch(plan, span), subject=name),
         cause=f"the rows in {place} are not the records that the log holds: {_counted(compared)}.",
         next_step=(
             "Compare the two records in the evidence. See what a repair would do:"
@@ -119,7 +118,6 @@ def _of_committed(
             " the only copy of records that the log has lost."
         ),
         evidence={**of_file(plan.batch_id, name), **evidence_of(compared)},
-        subject=name,
     )
 
 

@@ -1,23 +1,25 @@
-"""What findings have in common that are one trouble, in words: the word for it decides.
+"""Words that several rules use: of what findings have in common, and of what is lost.
 
-Each rule names one of these as its `one_cause`, or has its own: findings of several rules with the
-same words are one trouble. A copied file is told for itself, and for each partition it doubles.
+Each rule names a function for its `one_cause`: findings of several rules with the same words are
+one trouble. A copied file is told for itself, and for each partition it doubles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
-from tallystick.domain.rules.evidence import batch_in, file_in
+from tallystick.domain.rules.evidence import batch_in, file_in, kept_in
 
 if TYPE_CHECKING:
     from tallystick.domain.rules.findings import Finding
 
-
-def its_subject(found: Finding) -> str:
-    """The path that the finding is about, or what else its rule calls its subject."""
-    return found.subject
+ACCEPT: Final = "Two people may accept it: tallystick waive --help"
+NOT_MENDED: Final = (
+    "these offsets can be had nowhere any more; two people may accept it (tallystick waive --help)."
+)
+GONE: Final = "Nothing can bring them back from this topic"
+GOES_ON: Final = f"{GONE}; landing goes on after them."
 
 
 def its_batch(found: Finding) -> str:
@@ -37,6 +39,14 @@ def same_topic(what: str) -> Callable[[Finding], str]:
     return lambda found: f"{what} of topic {found.topic}"
 
 
-def same_log(what: str) -> Callable[[Finding], str]:
-    """Another one for each life of each partition's log."""
-    return lambda found: f"{what} of {found.topic}-{found.partition}, generation {found.generation}"
+def unread(cause: str, evidence: Mapping[str, object]) -> str:
+    """The cause, which ends without a full stop, of a loss of what was not landed."""
+    return f"{cause}, or before what was read was proven." if kept_in(evidence) else f"{cause}."
+
+
+def look_in_kept(evidence: Mapping[str, object]) -> str:
+    """Where files are kept that may hold the rows, as a sentence; empty when there are none."""
+    kept = kept_in(evidence)
+    if not kept:
+        return ""
+    return f"Files that may hold some of these rows are kept in {', '.join(kept)}: look there. "

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
-from typing import Final, assert_never
+from typing import assert_never
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
@@ -76,16 +76,10 @@ class Heard:
         return is_over and each.partition not in self.broker.unheard
 
 
-_IS_ABOUT: Final[Mapping[SubjectKind, Callable[[Finding], bool]]] = {
-    SubjectKind.BATCH_ROWS: is_of_batch_rows,
-}
-
-
 def ending_of(found: Finding) -> Ending:
     """What ends it: by what it is about where its rule says so, by its level everywhere else."""
-    endings = found.rule.endings
-    kinds = (kind for kind, is_about in _IS_ABOUT.items() if kind in endings and is_about(found))
-    return endings[next(kinds, found.level)]
+    about = SubjectKind.BATCH_ROWS if is_of_batch_rows(found) else found.level
+    return found.rule.endings[about]
 
 
 def ended_findings(

@@ -34,8 +34,8 @@ def of_file(batch_id: BatchId, name: str | None) -> dict[str, object]:
 
 def batch_in(evidence: Mapping[str, object]) -> BatchId | None:
     """The batch that a finding is about; None where it names none."""
-    named = evidence.get("batch")
-    return BatchId(named) if isinstance(named, str) else None
+    named = _text(evidence, "batch")
+    return None if named is None else BatchId(named)
 
 
 def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
@@ -45,8 +45,8 @@ def batches_in_trouble(standing: Iterable[Finding]) -> frozenset[BatchId]:
 
 def file_in(evidence: Mapping[str, object]) -> CommittedFile | None:
     """The committed file that a finding is about; None where it names none."""
-    batch_id, name = batch_in(evidence), evidence.get("file")
-    return CommittedFile(batch_id, name) if batch_id and isinstance(name, str) else None
+    batch_id, name = batch_in(evidence), _text(evidence, "file")
+    return CommittedFile(batch_id, name) if batch_id and name is not None else None
 
 
 def of_topic(topic_id: str) -> dict[str, object]:
@@ -56,8 +56,7 @@ def of_topic(topic_id: str) -> dict[str, object]:
 
 def topic_id_in(evidence: Mapping[str, object]) -> str | None:
     """The topic id under which a partition was shown, or was not; None where it is not told."""
-    topic_id = evidence.get("topic_id")
-    return topic_id if isinstance(topic_id, str) else None
+    return _text(evidence, "topic_id")
 
 
 def of_kept(places: Iterable[str]) -> dict[str, object]:
@@ -74,8 +73,7 @@ def kept_in(evidence: Mapping[str, object]) -> tuple[str, ...]:
 
 def path_in(evidence: Mapping[str, object]) -> str | None:
     """The file or directory in storage that a finding is about; None where it names none."""
-    path = evidence.get("path")
-    return path if isinstance(path, str) else None
+    return _text(evidence, "path")
 
 
 def of_path_not_asked(path: str) -> dict[str, object]:
@@ -85,8 +83,7 @@ def of_path_not_asked(path: str) -> dict[str, object]:
 
 def path_not_asked(evidence: Mapping[str, object]) -> str | None:
     """The path where nobody could look for the missing rows; None where that is not told."""
-    path = evidence.get(NOT_ASKED)
-    return path if isinstance(path, str) else None
+    return _text(evidence, NOT_ASKED)
 
 
 def of_held(reasons: Mapping[str, str]) -> dict[str, object]:
@@ -100,3 +97,8 @@ def held_in(evidence: Mapping[str, object]) -> Mapping[str, str] | None:
     """The directories of attempts that may hold the rows, with the reasons; None without any."""
     reasons = evidence.get(HELD_IN)
     return reasons if isinstance(reasons, Mapping) else None
+
+
+def _text(evidence: Mapping[str, object], name: str) -> str | None:
+    told = evidence.get(name)
+    return told if isinstance(told, str) else None

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan
@@ -15,10 +15,11 @@ from tallystick.domain.batches.landed import LandedFile
 from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.finding_codes import Level
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns
 from tallystick.domain.rules.evidence import of_file
-from tallystick.domain.rules.findings import Finding, finding_in_batch
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Rule
 from tallystick.domain.verdicts import Verdict
 
@@ -38,57 +39,28 @@ def see_if_kept(feed: str) -> str:
     )
 
 
-def finding_at_path(
-    feed: str,
-    topic: str,
-    path: str,
-    rule: Rule,
-    *,
-    name: str = "",
-    cause: str,
-    next_step: str,
-    evidence: Mapping[str, object],
-) -> Finding:
-    """A finding about a file or a directory, whatever offsets it holds; the name is said
-    where the rule has several.
-    """
-    return Finding(
-        rule=rule,
-        verdict=rule.only_verdict,
-        level=Level.L2,
-        feed=feed,
-        topic=topic,
-        cause=cause,
-        next_step=next_step,
-        evidence=evidence,
-        subject=path,
-        name=name,
-    )
-
-
-def findings_of_file(
-    plan: BatchPlan,
-    file: LandedFile,
-    rule: Rule,
-    verdict: Verdict | None = None,
-    *,
-    cause: str,
-    next_step: str,
-    evidence: Mapping[str, object],
-) -> Iterator[Finding]:
-    """One finding for each partition of a committed file, about the file as a whole."""
+def places_of_file(plan: BatchPlan, file: LandedFile) -> Iterator[Place]:
+    """A committed file as a whole, by each partition in it."""
     for each in file.slices:
-        yield finding_in_batch(
-            plan,
-            plan.offsets_in(each.partition, each.run),
-            rule,
-            verdict,
-            level=Level.L2,
-            cause=cause,
-            next_step=next_step,
-            evidence={**of_file(plan.batch_id, file.name), **evidence},
-            subject=file.name,
-        )
+        yield _place(plan, each.partition, each.run, Level.L2, file.name, subject=file.name)
+
+
+def _place(
+    plan: BatchPlan,
+    partition: int,
+    run: tuple[int, int],
+    level: Level,
+    file: str | None,
+    *,
+    subject: str,
+) -> Place:
+    """A run of offsets in a batch, with the file that holds it; None where none does."""
+    return replace(
+        Place.in_batch(plan, plan.offsets_in(partition, run)),
+        subject=subject,
+        level=level,
+        evidence=of_file(plan.batch_id, file),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +70,24 @@ class BatchRows:
     manifest: Manifest
     partition: int
 
-    def finding(self, rule: Rule, verdict: Verdict, run: tuple[int, int], cause: str) -> Finding:
-        """A finding about a run of offsets, with the committed file whose slice it is in, if any.
+    def findings(self, rule: Rule, offsets: OffsetRuns, cause: str) -> Iterator[Finding]:
+        """One finding for each run, with the committed file whose slice it is in, if any.
 
         The same offsets may be told of for their file, too.
         """
         plan = self.manifest.plan
-        held_by = next(
-            (
-                file.name
-                for file in self.manifest.files
-                if any(held.meets(self.partition, *run) for held in file.slices)
-            ),
-            None,
-        )
-        return finding_in_batch(
-            plan,
-            plan.offsets_in(self.partition, run),
-            rule,
-            verdict,
-            level=Level.L2,
-            cause=cause,
-            next_step=how_to_land_again(plan.feed),
-            evidence=of_file(plan.batch_id, held_by),
-            subject=f"{_OF_BATCH}{plan.batch_id}",
-        )
+        for run in offsets:
+            held_by = next(
+                (
+                    file.name
+                    for file in self.manifest.files
+                    if any(held.meets(self.partition, *run) for held in file.slices)
+                ),
+                None,
+            )
+            subject = f"{_OF_BATCH}{plan.batch_id}"
+            place = _place(plan, self.partition, run, Level.L2, held_by, subject=subject)
+            yield finding(rule, place, cause=cause, next_step=how_to_land_again(plan.feed))
 
 
 def is_of_batch_rows(found: Finding) -> bool:
@@ -144,43 +109,24 @@ class FileRows:
         return f"{BatchPath.of(self.plan)}/{self.file.name}"
 
     @property
-    def run(self) -> tuple[int, int]:
+    def place(self) -> Place:
         """The offsets that they were committed with."""
-        [committed] = [each for each in self.file.slices if each.partition == self.partition]
-        return committed.run
+        [run] = [each.run for each in self.file.slices if each.partition == self.partition]
+        return self.at(run)
 
-    def finding(
-        self,
-        rule: Rule,
-        verdict: Verdict,
-        *,
-        cause: str,
-        next_step: str,
-        evidence: Mapping[str, object],
-        run: tuple[int, int] | None = None,
-        among: str = "rows",
-    ) -> Finding:
-        """A finding about a run of their offsets; about all of them without one.
+    def at(self, run: tuple[int, int], among: str = "rows") -> Place:
+        """A run of their offsets.
 
         The file as a file may be told of too, for another reason, and ends otherwise.
         """
-        return finding_in_batch(
-            self.plan,
-            self.plan.offsets_in(self.partition, run or self.run),
-            rule,
-            verdict,
-            level=Level.L3,
-            cause=cause,
-            next_step=next_step,
-            evidence={**of_file(self.plan.batch_id, self.file.name), **evidence},
-            subject=f"{among} of {self.file.name}",
-        )
+        name = self.file.name
+        return _place(self.plan, self.partition, run, Level.L3, name, subject=f"{among} of {name}")
 
-    def findings_in(
+    def findings(
         self,
-        offsets: BoundedRuns,
         rule: Rule,
-        verdict: Verdict,
+        offsets: BoundedRuns,
+        verdict: Verdict | None = None,
         *,
         cause: str,
         next_step: str,
@@ -195,15 +141,8 @@ class FileRows:
             cause += f" It is {offsets.count} of them, in {offsets.run_count} runs."
             evidence = {**offsets.as_evidence(), **evidence}
         for run in runs:
-            yield self.finding(
-                rule,
-                verdict,
-                cause=cause,
-                next_step=next_step,
-                evidence=evidence,
-                run=run,
-                among=among,
-            )
+            place = self.at(run, among)
+            yield finding(rule, place, verdict, cause=cause, next_step=next_step, evidence=evidence)
 
 
 def sums_of(fingerprint: Fingerprint) -> Mapping[str, object]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Final
 
@@ -22,12 +22,9 @@ _FORESEEN: Final = "foreseen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is wrong, named to the offset; several may be one trouble."""
+class Place:
+    """What a finding is about, with what each finding there carries."""
 
-    rule: Rule
-    verdict: Verdict
-    level: Level
     feed: str
     topic: str
     generation: int | None = None
@@ -37,12 +34,57 @@ class Finding:
     """Included."""
     until_offset: int | None = None
     """Excluded."""
-    cause: str
-    next_step: str
-    evidence: Mapping[str, object] = field(default_factory=dict)
     subject: str = ""
     """What it is about where no interval tells two of a code apart: a file, the rows of a file, a
     path, a batch."""
+    level: Level | None = None
+    """How deep a check looks there; None where each rule has its own."""
+    evidence: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of_log(
+        cls, feed: str, account: GenerationAccount, offsets: OffsetRange | None = None
+    ) -> Place:
+        """One generation; without an interval where its rule can't bound it."""
+        place = cls(
+            feed=feed,
+            topic=account.partition.topic,
+            generation=account.ordinal,
+            partition=account.partition.partition,
+        )
+        return place.at(offsets.from_offset, offsets.until_offset) if offsets else place
+
+    @classmethod
+    def in_batch(cls, plan: BatchPlan, offsets: OffsetRange) -> Place:
+        """Offsets of a batch."""
+        return cls(
+            feed=plan.feed,
+            topic=plan.topic,
+            generation=plan.ordinal,
+            partition=offsets.partition.partition,
+            from_offset=offsets.from_offset,
+            until_offset=offsets.until_offset,
+        )
+
+    @classmethod
+    def at_path(cls, feed: str, topic: str, path: str) -> Place:
+        """A file or a directory, whatever offsets it holds."""
+        return cls(feed=feed, topic=topic, subject=path, level=Level.L2)
+
+    def at(self, from_offset: int, until_offset: int) -> Place:
+        """These offsets of it."""
+        return replace(self, from_offset=from_offset, until_offset=until_offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding(Place):
+    """One thing that is wrong, named to the offset; several may be one trouble."""
+
+    rule: Rule
+    verdict: Verdict
+    level: Level
+    cause: str
+    next_step: str
     name: str = ""
     """Which of its rule's names it has; may be left out where the rule has but one."""
 
@@ -94,68 +136,31 @@ class Finding:
 
 
 def finding(
-    feed: str,
-    account: GenerationAccount,
-    offsets: OffsetRange | None,
     rule: Rule,
+    place: Place,
     verdict: Verdict | None = None,
     *,
-    level: Level | None = None,
-    name: str = "",
     cause: str,
     next_step: str,
     evidence: Mapping[str, object] | None = None,
-    subject: str = "",
+    name: str = "",
 ) -> Finding:
-    """A finding about one generation; the interval is empty where the rule can't bound it.
+    """What the rule says of the place: its usual verdict where none is named.
 
-    Verdict, level and name are said where the rule has several.
+    A name is said where the rule has several.
     """
+    where = {each.name: getattr(place, each.name) for each in fields(Place)}
+    told = {
+        "level": place.level or rule.levels[0],
+        "evidence": {**place.evidence, **(evidence or {})},
+    }
     return Finding(
+        **(where | told),
         rule=rule,
-        verdict=verdict or rule.only_verdict,
-        level=level or rule.only_level,
-        feed=feed,
-        topic=account.partition.topic,
-        generation=account.ordinal,
-        partition=account.partition.partition,
-        from_offset=offsets.from_offset if offsets else None,
-        until_offset=offsets.until_offset if offsets else None,
+        verdict=verdict or rule.verdicts[0],
         cause=cause,
         next_step=next_step,
-        evidence=dict(evidence or {}),
-        subject=subject,
         name=name,
-    )
-
-
-def finding_in_batch(
-    plan: BatchPlan,
-    offsets: OffsetRange,
-    rule: Rule,
-    verdict: Verdict | None = None,
-    *,
-    level: Level | None = None,
-    cause: str,
-    next_step: str,
-    evidence: Mapping[str, object],
-    subject: str = "",
-) -> Finding:
-    """A finding about offsets of a batch; verdict and level as `finding` takes them."""
-    return Finding(
-        rule=rule,
-        verdict=verdict or rule.only_verdict,
-        level=level or rule.only_level,
-        feed=plan.feed,
-        topic=plan.topic,
-        generation=plan.ordinal,
-        partition=offsets.partition.partition,
-        from_offset=offsets.from_offset,
-        until_offset=offsets.until_offset,
-        cause=cause,
-        next_step=next_step,
-        evidence=evidence,
-        subject=subject,
     )
 
 

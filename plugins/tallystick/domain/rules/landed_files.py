@@ -41,7 +41,7 @@ from tallystick.domain.rules.c1_content_changed import (
 )
 from tallystick.domain.rules.file_findings import BatchRows, FileRows
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.u1_could_not_tell import read_of_unknown_file, unread_file, unread_rows
+from tallystick.domain.rules.u1_could_not_tell import ROWS_OF_UNKNOWN_FILE, unread_file, unread_rows
 
 
 def missing_or_changed(
@@ -155,7 +155,7 @@ def _of_content(batch: StandingBatch, rows: FileRows, read: ReadSlice, now: Stor
     if not read.has_its_offsets or known == read.fingerprint:
         return _Content()
     if now.trouble is not None:
-        return _Content((read_of_unknown_file(rows, now.trouble),), is_complete=False)
+        return _Content((unread_rows(rows, now.trouble, ROWS_OF_UNKNOWN_FILE),), is_complete=False)
     if known is None:
         # 4: of changed bytes, the next look would take the wrong rows for the right ones.
         is_known_file = now.is_as_committed(rows.file)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from tallystick.domain.batches.states import RangeState
 from tallystick.domain.finding_codes import FindingCode
@@ -12,31 +11,20 @@ from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.log_changes import (
-    CutClaim,
     EndedGeneration,
     LogChanges,
     LostRange,
     Observation,
 )
-from tallystick.domain.rules.a1_expired import expired, unseen_beginning
-from tallystick.domain.rules.a2_purged import purged
+from tallystick.domain.rules.a1_expired import unseen_beginning
 from tallystick.domain.rules.a3_log_cut import cut_finding, doubted_logs
-from tallystick.domain.rules.a5_topic_recreated import A5, lost_with_topic, unknown_tail
-from tallystick.domain.rules.a8_committed_file_missing import lost_rows
-from tallystick.domain.rules.a11_unreadable_record import given_up
+from tallystick.domain.rules.a5_topic_recreated import A5, unknown_tail
+from tallystick.domain.rules.causes import ACCEPT, look_in_kept
 from tallystick.domain.rules.evidence import of_batch, of_held, of_kept
-from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.rules.findings import Finding, Place, finding, foreseen
+from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
-
-_Loss = Callable[[str, GenerationAccount, OffsetRange, Mapping[str, object] | None], Finding]
-_LOSSES: Final[Mapping[FindingCode, _Loss]] = {
-    FindingCode.EXPIRED: expired,
-    FindingCode.PURGED: purged,
-    FindingCode.TOPIC_RECREATED: lost_with_topic,
-    FindingCode.COMMITTED_FILE_MISSING: lost_rows,
-    FindingCode.UNREADABLE_RECORD: given_up,
-}
 
 
 def change_findings(
@@ -46,7 +34,12 @@ def change_findings(
     by_id = {each.generation_id: each for each in generations.values()}
     gone = [(each.generation_id, each.offsets, each.code, each.evidence) for each in changes.lost]
     gone += [
-        (each.generation_id, each.offsets, each.code, _claim_evidence(each))
+        (
+            each.generation_id,
+            each.offsets,
+            each.code,
+            {**of_batch(each.batch_id), **of_kept(each.kept)},
+        )
         for each in changes.cuts
         if each.becomes is RangeState.LOST
     ]
@@ -83,7 +76,17 @@ def lost_finding(
     evidence: Mapping[str, object] | None = None,
 ) -> Finding:
     """What a range recorded as lost means, by the code under which it was recorded."""
-    return _LOSSES[FindingCode(code)](feed, account, offsets, evidence)
+    rule, evidence = RULE_OF[FindingCode(code)], evidence or {}
+    if rule.loss is None:
+        raise ValueError(f"no range is recorded as lost under {code}")
+    loss = rule.loss(evidence)
+    return finding(
+        rule,
+        replace(Place.of_log(feed, account, offsets), subject=loss.subject),
+        cause=loss.cause,
+        next_step=f"{look_in_kept(evidence)}{loss.next_step} {ACCEPT}",
+        evidence=evidence,
+    )
 
 
 def end_findings(
@@ -140,7 +143,3 @@ def _held(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
             ),
         )
     )
-
-
-def _claim_evidence(cut: CutClaim) -> Mapping[str, object]:
-    return {**of_batch(cut.batch_id), **of_kept(cut.kept)}

@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.evidence import of_topic
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -57,16 +57,12 @@ def unread_partitions(
 ) -> tuple[Finding, ...]:
     """Partitions with records that the broker has and the ledger doesn't know."""
     return tuple(
-        Finding(
-            rule=N1,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L1,
+        finding(
+            N1,
+            Place(feed=feed, topic=snapshot.topic, partition=partition).at(
+                bounds.log_start_offset, bounds.high_watermark
+            ),
             name=UNREAD,
-            feed=feed,
-            topic=snapshot.topic,
-            partition=partition,
-            from_offset=bounds.log_start_offset,
-            until_offset=bounds.high_watermark,
             cause="no plan has looked at this partition yet.",
             next_step=f"The next run starts it at its log start: tallystick land {feed}",
             evidence=of_topic(snapshot.topic_id),
@@ -104,11 +100,8 @@ def missed_runs(
             continue
         found.append(
             finding(
-                feed,
-                account,
-                waiting,
                 N1,
-                level=Level.L1,
+                Place.of_log(feed, account, waiting),
                 name=NO_RUN,
                 cause=(
                     f"records wait here, and no run has come for {hours} h; the schedule's longest"
@@ -133,13 +126,10 @@ def missed_reconcile(
     if now - heard_at <= max(STORAGE_IS_DUE, _MISSED * pause):
         return ()
     return (
-        Finding(
-            rule=N1,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L2,
+        finding(
+            N1,
+            Place(feed=feed, topic=topic, level=Level.L2),
             name=NO_RECONCILE,
-            feed=feed,
-            topic=topic,
             cause=(
                 f"no reconcile has listed the feed's files since {heard_at:%Y-%m-%d %H:%M} UTC:"
                 " nobody would know if one is gone."

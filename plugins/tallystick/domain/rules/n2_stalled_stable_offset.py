@@ -15,7 +15,7 @@ from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, PastBounds
 from tallystick.domain.offsets.ranges import offset_range
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -77,10 +77,8 @@ def stalled_stable_offsets(
         of_whom = "a producer" if producer is None else f"producer {producer}"
         found.append(
             finding(
-                feed,
-                account,
-                held_up,
                 N2,
+                Place.of_log(feed, account, held_up),
                 cause=(
                     f"a transaction of {of_whom} has been open at offset {stable} since"
                     f" {since.looked_at.isoformat(timespec='seconds')} at the latest, longer than"

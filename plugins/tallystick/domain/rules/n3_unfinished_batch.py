@@ -9,7 +9,7 @@ too long, or fails again and again; or its published directory has lost its mani
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -20,8 +20,7 @@ from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.causes import its_batch
 from tallystick.domain.rules.evidence import batch_in, of_batch
-from tallystick.domain.rules.file_findings import finding_at_path
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass
 from tallystick.domain.verdicts import Verdict
 
@@ -112,17 +111,13 @@ def _of_batch(
     words: str,
     evidence: Mapping[str, object],
 ) -> Finding:
-    return Finding(
-        rule=N3,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L1,
+    return finding(
+        N3,
+        Place(feed=feed, topic=topic, subject=batch_id),
         name=name,
-        feed=feed,
-        topic=topic,
         cause=f"batch {batch_id} is {state.value}, and {words}",
         next_step=f"The next run takes it up: tallystick land {feed}",
         evidence={**of_batch(batch_id), "state": state.value, **evidence},
-        subject=batch_id,
     )
 
 
@@ -132,13 +127,10 @@ def held_too_long(
     """Batches whose attempt lives, and should have ended long ago."""
     limit = longest + _BESIDE_SPARK
     return tuple(
-        Finding(
-            rule=N3,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L1,
+        finding(
+            N3,
+            Place(feed=feed, topic=topic, subject=each.plan.batch_id),
             name=HELD,
-            feed=feed,
-            topic=topic,
             cause=(
                 f"batch {each.plan.batch_id} has been held by {each.holder} for"
                 f" {_hours(each.held_seconds)} h, and an application may run for"
@@ -153,7 +145,6 @@ def held_too_long(
                 "holder": each.holder,
                 "seconds": round(each.held_seconds),
             },
-            subject=each.plan.batch_id,
         )
         for each in tried
         if each.held_seconds is not None and each.held_seconds > limit.total_seconds()
@@ -168,19 +159,13 @@ def failing_batches(feed: str, topic: str, tried: Sequence[TriedBatch]) -> tuple
 def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
     """Of one partition, where the batch holds no other."""
     ranges = [each.offsets for each in tried.plan.ranges]
-    alone = ranges[0] if len(ranges) == 1 else None
+    is_alone = len(ranges) == 1
+    place = Place.in_batch(tried.plan, ranges[0]) if is_alone else Place(feed=feed, topic=topic)
     said = f"The last reason: {tried.last_failure}" if tried.last_failure else "None said why."
-    return Finding(
-        rule=N3,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L1,
+    return finding(
+        N3,
+        replace(place, subject=tried.plan.batch_id),
         name=FAILING,
-        feed=feed,
-        topic=topic,
-        generation=tried.plan.ordinal if alone else None,
-        partition=alone.partition.partition if alone else None,
-        from_offset=alone.from_offset if alone else None,
-        until_offset=alone.until_offset if alone else None,
         cause=(
             f"batch {tried.plan.batch_id} was tried {tried.failures} times, and failed each time."
             f" {said.rstrip('.')}."
@@ -192,7 +177,6 @@ def _failing(feed: str, topic: str, tried: TriedBatch) -> Finding:
             "reason": tried.last_failure,
             "ranges": [str(each) for each in ranges[:20]],
         },
-        subject=tried.plan.batch_id,
     )
 
 
@@ -221,11 +205,9 @@ def without_manifest(
     their commits as they were.
     """
     return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            manifest,
+        finding(
             N3,
+            Place.at_path(feed, topic, manifest),
             name=NO_MANIFEST,
             cause=(
                 f"{each} is published, and its {MANIFEST_NAME} {lost}: readers miss nothing, but"

@@ -11,7 +11,6 @@ from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.rules.a1_expired import A1
-from tallystick.domain.rules.a2_purged import A2
 from tallystick.domain.rules.a3_log_cut import A3
 from tallystick.domain.rules.a5_topic_recreated import A5
 from tallystick.domain.rules.a6_ledger_unsound import A6
@@ -35,7 +34,6 @@ from tallystick.domain.rules.z5_no_progress import Z5
 
 RULES: Final[tuple[Rule, ...]] = (
     A1,
-    A2,
     A3,
     A5,
     A6,

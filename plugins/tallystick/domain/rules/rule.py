@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.verdicts import Verdict
@@ -111,6 +111,15 @@ class Trait(Enum):
     """The same, where it names a committed file."""
 
 
+class Loss(NamedTuple):
+    """How offsets are told that the ledger has recorded as lost."""
+
+    cause: str
+    next_step: str
+    """How to accept it is told behind it."""
+    subject: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One rule. Two are equal that have the same code."""
@@ -119,8 +128,10 @@ class Rule:
     kind: RuleClass = field(compare=False)
     compares: str = field(compare=False)
     endings: Mapping[Level | SubjectKind, Ending] = field(compare=False)
-    """The levels at which it is told, each with what ends it there; and what ends otherwise."""
+    """The levels at which it is told, the usual one first, each with what ends it there; and what
+    ends otherwise."""
     verdicts: tuple[Verdict, ...] = field(compare=False)
+    """The usual one first."""
     not_when: str = field(compare=False)
     """The nearest facts that are normal, or that another rule is about."""
     remedy: str = field(compare=False)
@@ -131,6 +142,9 @@ class Rule:
     mending: Mending = field(default=Mending.NOTHING, compare=False)
     traits: Set[Trait] = field(default=frozenset(), compare=False)
     why_not_mended: str | None = field(default=None, compare=False)
+    loss: Callable[[Mapping[str, object]], Loss] | None = field(default=None, compare=False)
+    """What a range is told as that the ledger has recorded as lost under its code, with this
+    evidence; None for a rule under which none is."""
 
     def __post_init__(self) -> None:
         if not (self.endings and self.verdicts and self.remedy):
@@ -142,18 +156,6 @@ class Rule:
     def levels(self) -> tuple[Level, ...]:
         """At which it is told."""
         return tuple(each for each in self.endings if isinstance(each, Level))
-
-    @property
-    def only_level(self) -> Level:
-        """The one at which it is told; ValueError for a rule with several."""
-        [level] = self.levels
-        return level
-
-    @property
-    def only_verdict(self) -> Verdict:
-        """The one that it says; ValueError for a rule with several."""
-        [verdict] = self.verdicts
-        return verdict
 
     @property
     def name(self) -> str:

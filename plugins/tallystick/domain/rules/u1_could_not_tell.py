@@ -5,28 +5,26 @@ What could not be asked changes nothing that is on record of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.stored_file import StoredFile
-from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.finding_codes import FindingCode, Level
-from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import its_file
 from tallystick.domain.rules.evidence import file_in, of_topic, path_in
-from tallystick.domain.rules.file_findings import FileRows, finding_at_path, findings_of_file
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.file_findings import FileRows, places_of_file
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Mending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
-_WITNESSES: Final = {Level.L1: "broker", Level.L2: "storage", Level.L3: "landed rows"}
+_SAID: Final = "said"
 
 
 def _its_witness(found: Finding) -> str:
@@ -59,13 +57,9 @@ def unheard_partitions(
 ) -> tuple[Finding, ...]:
     """Partitions of which the broker said nothing: unknown as long as it lasts; others go on."""
     leaderless = (
-        Finding(
-            rule=U1,
-            verdict=Verdict.UNKNOWN,
-            level=Level.L1,
-            feed=feed,
-            topic=snapshot.topic,
-            partition=partition,
+        finding(
+            U1,
+            Place(feed=feed, topic=snapshot.topic, partition=partition),
             cause=(
                 "no leader can say how far this partition may be read: it has none, or a new one"
                 " waits for its replicas."
@@ -88,11 +82,8 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
         else f"all that was seen of it, up to offset {account.last_seen_until}, is accounted for"
     )
     return finding(
-        feed,
-        account,
-        unread,
         U1,
-        level=Level.L1,
+        Place.of_log(feed, account, unread),
         cause=f"the broker does not list this partition any more, under the same topic id; {seen}.",
         next_step=(
             "A topic never loses a partition, so a broker lags behind: compare what each of them"
@@ -103,119 +94,97 @@ def _unlisted(feed: str, account: GenerationAccount, snapshot: BrokerSnapshot) -
     )
 
 
+class Unread(NamedTuple):
+    """A witness, and how it is told that it gave no answer: `what` was asked, and `why` in vain."""
+
+    cause: str
+    next_step: str
+    subject: str = ""
+    """The witness as a whole; empty for one that is asked for one path, or one file."""
+    level: Level | None = None
+    names: str = ""
+    """Under which name the evidence has the path."""
+
+
+_AGAIN: Final = "Run again when it answers: tallystick reconcile {feed}"
+_ASKED: Final = "{what} could not be asked: {why}"
+_LET_IT: Final = "Let our user read it, then: tallystick reconcile {feed}"
+
+BROKER: Final = Unread(_ASKED, _AGAIN, "broker", Level.L1)
+STORAGE: Final = Unread(_ASKED, _AGAIN, "storage", Level.L2)
+LANDED_ROWS: Final = Unread(_ASKED, _AGAIN, "landed rows", Level.L3)
+SCRUB: Final = Unread(
+    "{what} could not be read in full: {why}", f"{_AGAIN} --level 3", "scrub", Level.L3
+)
+SECOND_READER: Final = Unread(
+    "the second reader could not compare: {why}", f"{_AGAIN} --level 4", "second reader", Level.L4
+)
+
+DIRECTORY: Final = Unread("{what} could not be listed: {why}", _LET_IT, names="path")
+MANIFEST: Final = Unread(
+    "{what} could not be read: {why}",
+    f"{_LET_IT}. If its blocks are lost, delete the file: tallystick repair {{feed}} writes it anew"
+    " after a reconcile.",
+    names="manifest",
+)
+OTHER_FEED: Final = Unread(
+    "nobody can tell if another feed lands in {what}: {why}",
+    "Let our user read the manifests below it, then: tallystick reconcile {feed}",
+    names="directory",
+)
+STRAY: Final = Unread(
+    "nobody can tell which committed rows are in the stray file {what} too: {why}",
+    "Mend what the reason names, then: tallystick reconcile {feed}",
+    names="stray",
+)
+
+_FILE: Final = Unread(
+    "{what} is there and can't be read: {why}",
+    "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to tallystick"
+    " repair {feed}",
+)
+_FILE_STORED_ANEW: Final = Unread(
+    "{what} is there, and its bytes are not compared yet: {why}.",
+    "Let them be read: tallystick reconcile {feed} --level 3",
+)
+
+_READ_AGAIN: Final = "Read again when it answers: tallystick reconcile {feed} --level 3"
+ROWS: Final = Unread("{what} could not be read, which proves nothing about it: {why}.", _READ_AGAIN)
+ROWS_OF_UNKNOWN_FILE: Final = Unread(
+    "{what} was read, but nobody can tell if it is the file that was committed: {why}.", _READ_AGAIN
+)
+
+
 def could_not_tell(
+    witness: Unread,
     feed: str,
     topic: str,
-    level: Level,
+    why: str,
     *,
-    what: str,
-    reason: str,
     seen_at: datetime,
+    what: str = "",
     remedy: str = "",
+    evidence: Mapping[str, object] | None = None,
 ) -> Finding:
     """A witness did not answer: everything it would have said is unknown.
 
     `remedy` is for what waiting alone does not mend.
     """
-    return Finding(
-        rule=U1,
-        verdict=Verdict.UNKNOWN,
-        level=level,
-        feed=feed,
-        topic=topic,
-        cause=f"{what} could not be asked: {reason}",
-        next_step=remedy or f"Run again when it answers: tallystick reconcile {feed}",
-        evidence={"seen_at": seen_at.isoformat()},
-        subject=_WITNESSES[level],
-    )
+    place = Place(feed=feed, topic=topic, subject=witness.subject, level=witness.level)
+    seen = {**(evidence or {}), "seen_at": seen_at.isoformat()}
+    found = _told(witness, place, what, why, seen)
+    return replace(found, next_step=remedy) if remedy else found
 
 
-def could_not_compare(feed: str, topic: str, reason: str) -> Finding:
-    """The second reader, or what it is compared with, gave no answer."""
-    return Finding(
-        rule=U1,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L4,
-        feed=feed,
-        topic=topic,
-        cause=f"the second reader could not compare: {reason}",
-        next_step=f"Run again when it answers: tallystick reconcile {feed} --level 4",
-        subject="second reader",
-    )
-
-
-def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -> Iterator[Finding]:
-    """A committed file that is there, and whose checksum nobody could tell, or compare."""
-    if now.trouble is None or (now.is_stored_anew and now.length_bytes != file.length_bytes):
-        return iter(())
-    if now.is_stored_anew:
-        cause = f"{path} is there, and its bytes are not compared yet: {now.trouble}."
-        next_step = f"Let them be read: tallystick reconcile {plan.feed} --level 3"
-    else:
-        cause = f"{path} is there and can't be read: {now.trouble}"
-        next_step = (
-            "Bring its blocks back (hdfs fsck); if they are lost, name this finding's number to"
-            f" tallystick repair {plan.feed}"
-        )
-    return findings_of_file(
-        plan,
-        file,
-        U1,
-        cause=cause,
-        next_step=next_step,
-        evidence={"length_bytes": now.length_bytes, "said": now.trouble},
-    )
-
-
-def unread_rows(rows: FileRows, reason: str) -> Finding:
-    """A committed file that could not be read in full, which proves nothing about it."""
-    return _not_proven(rows, "could not be read, which proves nothing about it", reason)
-
-
-def read_of_unknown_file(rows: FileRows, reason: str) -> Finding:
-    """Rows that were read in full, nobody can tell of which file."""
-    doubt = "was read, but nobody can tell if it is the file that was committed"
-    return _not_proven(rows, doubt, reason)
-
-
-def _not_proven(rows: FileRows, doubt: str, reason: str) -> Finding:
-    return rows.finding(
-        U1,
-        Verdict.UNKNOWN,
-        cause=f"{rows.path} {doubt}: {reason}.",
-        next_step=f"Read again when it answers: tallystick reconcile {rows.plan.feed} --level 3",
-        evidence={"said": reason},
-    )
-
-
-def could_not_scrub(feed: str, topic: str, batch_ids: Sequence[BatchId], reason: str) -> Finding:
-    """Batches that nobody has read in full: the engine, or storage as a whole, gave no answer."""
-    return Finding(
-        rule=U1,
-        verdict=Verdict.UNKNOWN,
-        level=Level.L3,
-        feed=feed,
-        topic=topic,
-        cause=f"{len(batch_ids)} batch(es) could not be read in full: {reason}",
-        next_step=f"Run again when it answers: tallystick reconcile {feed} --level 3",
-        evidence={"batches": list(batch_ids), "reason": reason},
-        subject="scrub",
-    )
-
-
-def unlisted(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Directories that could not be listed, each with the reason: what they hold is unknown."""
+def unread_paths(
+    witness: Unread, feed: str, topic: str, refused: Mapping[str, str]
+) -> tuple[Finding, ...]:
+    """Paths of which nobody could tell what they hold, each with the reason."""
     return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            path,
-            U1,
-            cause=f"{path} could not be listed: {reason}",
-            next_step=f"Let our user read it, then: tallystick reconcile {feed}",
-            evidence={"path": path, "said": reason},
+        _told(
+            witness, Place.at_path(feed, topic, path), path, why, {witness.names: path, _SAID: why}
         )
-        for path, reason in sorted(refused.items())
+        for path, why in sorted(refused.items())
     )
 
 
@@ -225,60 +194,28 @@ def is_unlisted(found: Finding) -> bool:
     return is_of_storage and path_in(found.evidence) is not None
 
 
-def unread_strays(feed: str, topic: str, strays: Iterable[StrayFile]) -> tuple[Finding, ...]:
-    """Strays of which nobody could tell what they hold, or if committed files hold that too."""
-    return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            each.path,
-            U1,
-            cause=(
-                f"nobody can tell which committed rows are in the stray file {each.path} too:"
-                f" {each.trouble}"
-            ),
-            next_step=f"Mend what the reason names, then: tallystick reconcile {feed}",
-            evidence={"stray": each.path, "said": each.trouble},
-        )
-        for each in strays
-        if each.trouble is not None
-    )
+def unread_file(plan: BatchPlan, file: LandedFile, path: str, now: StoredFile) -> Iterator[Finding]:
+    """A committed file that is there, and whose checksum nobody could tell, or compare."""
+    if now.trouble is None or (now.is_stored_anew and now.length_bytes != file.length_bytes):
+        return
+    witness = _FILE_STORED_ANEW if now.is_stored_anew else _FILE
+    evidence = {"length_bytes": now.length_bytes, _SAID: now.trouble}
+    for place in places_of_file(plan, file):
+        yield _told(witness, place, path, now.trouble, evidence)
 
 
-def unread_feeds(feed: str, topic: str, unread: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Directories that may be another feed's, each with the reason why nobody can tell."""
-    return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            directory,
-            U1,
-            cause=f"nobody can tell if another feed lands in {directory}: {reason}",
-            next_step=(
-                f"Let our user read the manifests below it, then: tallystick reconcile {feed}"
-            ),
-            evidence={"directory": directory, "said": reason},
-        )
-        for directory, reason in sorted(unread.items())
-    )
+def unread_rows(rows: FileRows, why: str, witness: Unread = ROWS) -> Finding:
+    """Rows of a committed file that were not read in full, or nobody can tell of which file."""
+    return _told(witness, rows.place, rows.path, why, {_SAID: why})
 
 
-def unread_manifests(feed: str, topic: str, refused: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Published directories whose manifest could not be read, each with the reason."""
-    return tuple(
-        finding_at_path(
-            feed,
-            topic,
-            manifest,
-            U1,
-            cause=f"{manifest} could not be read: {reason}",
-            next_step=(
-                f"Let our user read it, then: tallystick reconcile {feed}. If its blocks are"
-                f" lost, delete the file: tallystick repair {feed} writes it anew after a"
-                " reconcile."
-            ),
-            evidence={"manifest": manifest, "said": reason},
-        )
-        for each, reason in refused.items()
-        for manifest in [f"{each}/{MANIFEST_NAME}"]
+def _told(
+    witness: Unread, place: Place, what: str, why: str, evidence: Mapping[str, object]
+) -> Finding:
+    return finding(
+        U1,
+        place,
+        cause=witness.cause.format(what=what, why=why),
+        next_step=witness.next_step.format(feed=place.feed),
+        evidence=evidence,
     )

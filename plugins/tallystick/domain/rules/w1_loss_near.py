@@ -17,7 +17,7 @@ from tallystick.domain.logs.outlook import Outlook, TimeToLoss, bytes_behind, ti
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import same_topic
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -65,10 +65,8 @@ def losses_near(
         shortest = left.shortest or timedelta()
         found.append(
             finding(
-                feed,
-                account,
-                unread,
                 W1,
+                Place.of_log(feed, account, unread),
                 cause=_cause(account.frontier, shortest),
                 next_step=(
                     f"Land it now: tallystick land {feed}. If that can't be in time, lengthen"

@@ -11,7 +11,7 @@ from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.causes import same_topic
-from tallystick.domain.rules.findings import Finding, finding
+from tallystick.domain.rules.findings import Finding, Place, finding
 from tallystick.domain.rules.rule import Ending, Rule, RuleClass, Trait
 from tallystick.domain.verdicts import Verdict
 
@@ -51,10 +51,8 @@ def frozen_time_index(
             interval = OffsetRange(account.partition, account.frontier, readable)
             found.append(
                 finding(
-                    feed,
-                    account,
-                    interval,
                     Z5,
+                    Place.of_log(feed, account, interval),
                     cause=(
                         f"the record at offset {cut} claims a time in the future, so no window's"
                         " end passes it while readable offsets pile up behind it."

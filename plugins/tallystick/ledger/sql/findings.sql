@@ -1,37 +1,17 @@
 -- name: lock_told_findings
 -- Hold what stands already, in one order for everybody: two looks that tell the same wait in turn.
-SELECT f.finding_id
-  FROM finding f
-  JOIN unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
-              :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
-              :subjects::text[])
-       AS told(code, name, topic, generation, partition, from_offset, until_offset, subject)
-    ON f.code = told.code AND f.name = told.name AND f.topic = told.topic
-   AND f.subject = told.subject
-   AND coalesce(f.generation, -1) = coalesce(told.generation, -1)
-   AND coalesce(f.partition, -1) = coalesce(told.partition, -1)
-   AND coalesce(f.from_offset, -1) = coalesce(told.from_offset, -1)
-   AND coalesce(f.until_offset, -1) = coalesce(told.until_offset, -1)
- WHERE f.feed = :feed AND f.state IN ('open', 'waived')
- ORDER BY f.finding_id
-   FOR NO KEY UPDATE OF f;
+SELECT finding_id FROM finding
+ WHERE feed = :feed AND key = ANY (:keys::bytea[]) AND state IN ('open', 'waived')
+ ORDER BY finding_id
+   FOR NO KEY UPDATE;
 
 -- name: supersede_findings
 -- The same key with another verdict, or recorded by a plan where it was foreseen before: the old
 -- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
--- Null is compared as -1, which no offset is: only equality can be hashed.
 UPDATE finding f SET state = 'superseded'
-  FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :topics::text[],
-              :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
-              :until_offsets::bigint[], :subjects::text[], :are_foreseen::boolean[])
-       AS seen(code, name, verdict, topic, generation, partition, from_offset, until_offset,
-               subject, is_foreseen)
- WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
-   AND f.topic = seen.topic AND f.subject = seen.subject
-   AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
-   AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
-   AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
-   AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1)
+  FROM unnest(:keys::bytea[], :verdicts::text[], :are_foreseen::boolean[])
+       AS seen(key, verdict, is_foreseen)
+ WHERE f.feed = :feed AND f.key = seen.key AND f.state IN ('open', 'waived')
    AND CASE WHEN seen.is_foreseen = (f.evidence ? 'foreseen') THEN f.verdict <> seen.verdict::verdict
             ELSE NOT seen.is_foreseen END;
 
@@ -44,47 +24,31 @@ UPDATE finding f
        cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
        next_step = CASE WHEN seen.keeps THEN f.next_step ELSE seen.next_step END,
        evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
-  FROM (SELECT code, name, topic, generation, partition, from_offset, until_offset, subject,
-               cause, next_step, evidence::jsonb AS evidence,
+  FROM (SELECT key, cause, next_step, evidence::jsonb AS evidence,
                evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'held_in' AS keeps
-          FROM unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
-                      :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
-                      :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])
-               AS told(code, name, topic, generation, partition, from_offset, until_offset, subject,
-                       cause, next_step, evidence)) seen
- WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
-   AND f.topic = seen.topic AND f.subject = seen.subject
-   AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
-   AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
-   AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
-   AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1);
+          FROM unnest(:keys::bytea[], :causes::text[], :next_steps::text[], :evidences::text[])
+               AS told(key, cause, next_step, evidence)) seen
+ WHERE f.feed = :feed AND f.key = seen.key AND f.state IN ('open', 'waived');
 
 -- name: record_findings
 -- Enter findings that do not stand yet. An insert that runs into a conflict would use up a number, and
 -- people wonder about the gaps: so the ones that stand are left out here. A look that enters the same
 -- at this very moment is confirmed.
 INSERT INTO finding
-  (feed, code, name, verdict, level, topic, generation, partition, from_offset, until_offset,
+  (feed, key, code, name, verdict, level, topic, generation, partition, from_offset, until_offset,
    subject, cause, next_step, evidence)
-SELECT :feed, code, name, verdict::verdict, level, topic, generation, partition, from_offset,
+SELECT :feed, key, code, name, verdict::verdict, level, topic, generation, partition, from_offset,
        until_offset, subject, cause, next_step, evidence::jsonb
-  FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :levels::text[],
+  FROM unnest(:keys::bytea[], :codes::text[], :names::text[], :verdicts::text[], :levels::text[],
               :topics::text[], :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
               :until_offsets::bigint[], :subjects::text[], :causes::text[], :next_steps::text[],
               :evidences::text[])
-       AS seen(code, name, verdict, level, topic, generation, partition, from_offset, until_offset,
-               subject, cause, next_step, evidence)
+       AS seen(key, code, name, verdict, level, topic, generation, partition, from_offset,
+               until_offset, subject, cause, next_step, evidence)
  WHERE NOT EXISTS (
          SELECT FROM finding f
-          WHERE f.feed = :feed AND f.state IN ('open', 'waived')
-            AND f.code = seen.code AND f.name = seen.name AND f.topic = seen.topic
-            AND f.subject = seen.subject AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
-            AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
-            AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
-            AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1))
-    ON CONFLICT (feed, code, name, topic, generation, partition, from_offset, until_offset,
-                 md5(subject))
-       WHERE state IN ('open', 'waived')
+          WHERE f.feed = :feed AND f.key = seen.key AND f.state IN ('open', 'waived'))
+    ON CONFLICT (feed, key) WHERE state IN ('open', 'waived')
     DO UPDATE SET last_confirmed_at = clock_timestamp();
 
 -- name: void_waivers
@@ -95,19 +59,9 @@ UPDATE finding f SET state = 'open'
  WHERE f.feed = :feed AND f.state = 'waived' AND newest.finding_id = f.finding_id
    AND (newest.expires_at <= clock_timestamp()
         OR EXISTS (
-             SELECT FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :topics::text[],
-                                :generations::integer[], :partitions::integer[],
-                                :from_offsets::bigint[], :until_offsets::bigint[],
-                                :subjects::text[], :digests::bytea[])
-                         AS seen(code, name, verdict, topic, generation, partition, from_offset,
-                                 until_offset, subject, digest)
-              WHERE f.code = seen.code AND f.name = seen.name AND f.topic = seen.topic
-                AND f.subject = seen.subject
-                AND f.verdict = seen.verdict::verdict
-                AND f.generation IS NOT DISTINCT FROM seen.generation
-                AND f.partition IS NOT DISTINCT FROM seen.partition
-                AND f.from_offset IS NOT DISTINCT FROM seen.from_offset
-                AND f.until_offset IS NOT DISTINCT FROM seen.until_offset
+             SELECT FROM unnest(:keys::bytea[], :verdicts::text[], :digests::bytea[])
+                         AS seen(key, verdict, digest)
+              WHERE f.key = seen.key AND f.verdict = seen.verdict::verdict
                 AND newest.evidence_sha256 <> seen.digest));
 
 -- name: findings

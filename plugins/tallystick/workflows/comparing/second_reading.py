@@ -31,7 +31,7 @@ from tallystick.domain.rules.c3_rows_differ import (
 )
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.u1_could_not_tell import could_not_compare
+from tallystick.domain.rules.u1_could_not_tell import SECOND_READER, could_not_tell
 from tallystick.errors import SourceError, StorageError, StorageUnavailable
 from tallystick.ledger.scrubs import DueSample
 from tallystick.ports.broker import SecondReader
@@ -183,7 +183,13 @@ class _Rotation:
             taken = taken_sample(due.turn, size, (), error.describe())
             self._reasons.append(f"batch {batch.batch_id}: {taken.not_compared}")
             if isinstance(error, (SourceError, StorageUnavailable)):
-                said = could_not_compare(services.feed_name, services.topic, error.describe())
+                said = could_not_tell(
+                    SECOND_READER,
+                    services.feed_name,
+                    services.topic,
+                    error.describe(),
+                    seen_at=services.clock.now(),
+                )
                 self._unheard.append(said)
             ledger.record_sample(batch.batch_id, taken, is_clean=False)
             return 0

@@ -18,7 +18,7 @@ from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.landed_files import offset_findings
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import STORAGE, could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.workflows.place import counted
 from tallystick.workflows.services import Services
@@ -89,12 +89,12 @@ def look_at_offsets(services: Services, sick: Collection[object] = ()) -> Offset
 
 def _unread(services: Services, batch_id: BatchId, reason: str) -> Finding:
     return could_not_tell(
+        STORAGE,
         services.feed_name,
         services.topic,
-        Level.L2,
-        what=f"the rows of batch {batch_id}",
-        reason=reason,
+        reason,
         seen_at=services.clock.now(),
+        what=f"the rows of batch {batch_id}",
     )
 
 

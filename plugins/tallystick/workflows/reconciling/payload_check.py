@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.domain.finding_codes import Level
 from tallystick.domain.rows.payload import Payload
-from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
+from tallystick.domain.rules.b3_payload_twice import payloads_twice
 from tallystick.domain.rules.closing import Payloads
-from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.findings import Finding, Place
+from tallystick.domain.rules.u1_could_not_tell import LANDED_ROWS, could_not_tell
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.ledger.proofs import CommittedDirectory
 from tallystick.workflows.services import Services
@@ -47,12 +46,12 @@ def look_at_payloads(services: Services) -> PayloadsLook:
         landed, is_all = _newest_payloads(services)
     except StorageError as error:
         silence = could_not_tell(
+            LANDED_ROWS,
             services.feed_name,
             services.topic,
-            Level.L3,
-            what="landed payloads",
-            reason=error.describe(),
+            error.describe(),
             seen_at=services.clock.now(),
+            what="landed payloads",
         )
         return PayloadsLook(Payloads.NOT_COMPARED, unheard=(silence,))
     found = [
@@ -76,7 +75,12 @@ def _newest_payloads(services: Services) -> tuple[Mapping[Place, list[Payload]],
             return found, False
         try:
             for partition, payload in services.store.payloads(str(directory.path), name):
-                place = Place(services.feed_name, services.topic, directory.path.ordinal, partition)
+                place = Place(
+                    feed=services.feed_name,
+                    topic=services.topic,
+                    generation=directory.path.ordinal,
+                    partition=partition,
+                )
                 found[place].append(payload)
         except (FileMissing, ManifestMismatch) as error:
             # A8 and C1 are told by who looks for them.

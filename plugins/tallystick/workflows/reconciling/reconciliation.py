@@ -20,7 +20,7 @@ from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
 from tallystick.domain.rules.rule import Trait
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import BROKER, STORAGE, Unread, could_not_tell
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import (
     LedgerWitness,
@@ -75,7 +75,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     try:
         look = look_at_broker(services, places)
     except SourceError as error:
-        silent.append(_unheard(services, Level.L1, "the broker", error, taken_at))
+        silent.append(_unheard(services, BROKER, "the broker", error, taken_at))
         gone = gone_findings(services, accounts) if isinstance(error, TopicGone) else ()
     else:
         accounts = look.accounts
@@ -89,7 +89,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
         services.progress(Progress("look at storage"))
         stored = look_at_storage(services, places, unsound, reads_in_full=level >= Level.L3)
         if stored.failure:
-            silent.append(_unheard(services, Level.L2, "HDFS", stored.failure, taken_at))
+            silent.append(_unheard(services, STORAGE, "HDFS", stored.failure, taken_at))
         # What was found before storage fell silent is told all the same.
         found += stored.findings
         silent += stored.rows.unheard
@@ -171,18 +171,18 @@ def _second_read(services: Services, look: BrokerLook | None) -> SecondReadRepor
 
 def _unheard(
     services: Services,
-    level: Level,
+    witness: Unread,
     what: str,
     error: SourceError | StorageError,
     seen_at: datetime,
 ) -> Finding:
     return could_not_tell(
+        witness,
         services.feed_name,
         services.topic,
-        level,
-        what=what,
-        reason=error.describe(),
+        error.describe(),
         seen_at=seen_at,
+        what=what,
         remedy="" if error.retry else error.next_step,
     )
 

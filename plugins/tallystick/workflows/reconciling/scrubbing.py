@@ -26,7 +26,7 @@ from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.landed_files import BatchJudgement, judged
 from tallystick.domain.rules.rule import Trait
-from tallystick.domain.rules.u1_could_not_tell import could_not_scrub
+from tallystick.domain.rules.u1_could_not_tell import SCRUB, could_not_tell
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import (
     ConfigurationError,
@@ -101,11 +101,14 @@ def _scrubbed(services: Services) -> ScrubReport:
             judgements = _read_and_judged(services, batches)
         except (SparkError, StorageError, ConfigurationError) as error:
             silent.append(
-                could_not_scrub(
-                    services.feed_name,
+                could_not_tell(
+                    SCRUB,
+                    feed,
                     services.topic,
-                    [each.batch_id for each in batches],
                     error.describe(),
+                    seen_at=services.clock.now(),
+                    what=f"{len(batches)} batch(es)",
+                    evidence={"batches": [each.batch_id for each in batches]},
                 )
             )
     standing = [each.finding for each in ledger.findings(feed)]

@@ -16,7 +16,7 @@ from functools import partial
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.landed import LandedFile
-from tallystick.domain.batches.paths import BatchPath
+from tallystick.domain.batches.paths import MANIFEST_NAME, BatchPath
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
@@ -28,10 +28,11 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.landed_files import missing_or_changed
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest, without_manifest
 from tallystick.domain.rules.u1_could_not_tell import (
-    unlisted,
-    unread_feeds,
-    unread_manifests,
-    unread_strays,
+    DIRECTORY,
+    MANIFEST,
+    OTHER_FEED,
+    STRAY,
+    unread_paths,
 )
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
@@ -95,16 +96,17 @@ def storage_findings(
     )
     found = [each for look in looks for each in _file_findings(services, look)]
     found = in_doubt(found, strays.unexplained, [*tree.refused, *strays.unread])
+    trouble = {each.path: each.trouble for each in strays.strays if each.trouble is not None}
     found += [
         *landed_inside(feed, topic, strays.others.known),
-        *unread_feeds(feed, topic, strays.others.unread),
+        *unread_paths(OTHER_FEED, feed, topic, strays.others.unread),
         *stray_files(feed, topic, strays.told),
         *(each for stray in strays.strays for each in shared_with_stray(feed, topic, stray)),
-        *unread_strays(feed, topic, strays.strays),
+        *unread_paths(STRAY, feed, topic, trouble),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
     found += manifests.findings
-    found += unlisted(feed, topic, {**tree.refused, **strays.refused})
+    found += unread_paths(DIRECTORY, feed, topic, {**tree.refused, **strays.refused})
     on_record = [each.finding for each in services.ledger.findings(feed)]
     return [as_far_as_asked(each, on_record) for each in found]
 
@@ -160,9 +162,11 @@ def _look_at_manifests(
         # A repair or a rebuild may be writing one just now: what looks wrong is read once more.
         wrong = _wrong_manifests(services, [each for each, _ in first], pool)
     lost = {str(each.path): found for each, found in wrong if isinstance(found, LostManifest)}
-    unread = {str(each.path): found for each, found in wrong if isinstance(found, str)}
+    unread = {
+        f"{each.path}/{MANIFEST_NAME}": found for each, found in wrong if isinstance(found, str)
+    }
     feed, topic = services.feed_name, services.topic
-    found = [*without_manifest(feed, topic, lost), *unread_manifests(feed, topic, unread)]
+    found = [*without_manifest(feed, topic, lost), *unread_paths(MANIFEST, feed, topic, unread)]
     return _Manifests(found, frozenset(each.batch_id for each, _ in first))
 
 

@@ -1,14 +1,12 @@
-"""Asks the broker from where the logs of stopped partitions are due again: `domain.logs.due_again`
-judges.
-"""
+"""Asks the broker from where cut logs are due again: `domain.repair.new_generation` judges."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tallystick.domain.logs.due_again import claims_anchor, due_again_from, epoch_to_ask
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
+from tallystick.domain.repair.new_generation import claims_anchor, due_again_from, epoch_to_ask
 from tallystick.errors import SourceRefused
 from tallystick.workflows.services import Services
 

@@ -18,7 +18,7 @@ from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.a6_ledger_unsound import A6
@@ -114,7 +114,7 @@ def decided_repair(
         ],
     )
     plan = plan_repair(
-        [NumberedFinding(each.finding_id, each.finding) for each in chosen],
+        chosen,
         facts,
         most_partitions=services.feed.plan.max_partitions_per_batch,
         most_batches=services.most_batches,

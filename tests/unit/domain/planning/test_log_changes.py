@@ -113,7 +113,7 @@ ROWS: list[tuple[str, Seen, Mapping[str, str]]] = [
     (
         "purged: retention never cuts a batch in two",
         Seen(now=bounds(8, 9), first_batch=(7, 9)),
-        {"lost": "A2 [5, 8)"},
+        {"lost": "A1 [5, 8)"},
     ),
     (
         "purged, and all of it was landed: purging what is safe is nobody's loss",

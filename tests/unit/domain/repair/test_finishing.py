@@ -10,10 +10,11 @@ import pytest
 from tallystick.domain.batches.batch import BatchStatus, CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
-from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, adopted, finish
 from tallystick.domain.rules.n3_unfinished_batch import LEFT_BEHIND
-from tests.support.builders import a_finding, a_snapshot, a_status, planned
+from tallystick.domain.rules.stored_finding import StoredFinding
+from tests.support.builders import a_finding, a_snapshot, a_status, a_stored, planned
 
 MINE, OTHER, REPAIR = (BatchId(each * 16) for each in "abc")
 NAMED = Adopt(MINE, 1)
@@ -64,12 +65,12 @@ def test_what_is_adopted(
     assert adopted(named, facts(*free), most_batches=most) == expected
 
 
-def left_behind(batch_id: BatchId) -> NumberedFinding:
+def left_behind(batch_id: BatchId) -> StoredFinding:
     """The finding N3 about this batch."""
     found = a_finding(
         "N3", name=LEFT_BEHIND, partition=None, evidence={"batch": batch_id}, subject=batch_id
     )
-    return NumberedFinding(1, found)
+    return a_stored(found)
 
 
 def test_a_batch_that_nobody_holds_is_adopted() -> None:

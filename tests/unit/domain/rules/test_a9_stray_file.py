@@ -15,7 +15,8 @@ from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.landed_files import missing_or_changed
-from tallystick.domain.rules.u1_could_not_tell import unread_strays
+from tallystick.domain.rules.u1_could_not_tell import STRAY as UNREAD_STRAY
+from tallystick.domain.rules.u1_could_not_tell import unread_paths
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import FEED, TOPIC, a_file, a_manifest
@@ -83,7 +84,8 @@ def test_a_stray_that_could_not_be_asked_is_unknown_and_stays_what_it_was() -> N
     [before] = stray_files(FEED, TOPIC, [StrayFile(PATH, {3: TEN}, length_bytes=9)])
     for held in ({3: TEN}, None):
         now = StrayFile(PATH, held, trouble="no DataNode.", length_bytes=9)
-        [found], [unread] = stray_files(FEED, TOPIC, [now]), unread_strays(FEED, TOPIC, [now])
+        [found] = stray_files(FEED, TOPIC, [now])
+        [unread] = unread_paths(UNREAD_STRAY, FEED, TOPIC, {PATH: "no DataNode."})
         assert as_far_as_asked(found, [before]) == before
         assert (unread.code.value, unread.subject) == ("U1", PATH)
         [anew] = stray_files(FEED, TOPIC, [replace(now, changed_ms=1)])

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from tallystick.domain.rows.payload import Payload
-from tallystick.domain.rules.b3_payload_twice import Place, payloads_twice
-from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.b3_payload_twice import payloads_twice
+from tallystick.domain.rules.findings import Finding, Place
 from tallystick.domain.verdicts import Verdict
 
-PLACE = Place("orders", "orders", 1, 0)
+PLACE = Place(feed="orders", topic="orders", generation=1, partition=0)
 Pairs = list[tuple[int, int]]
 
 

@@ -65,7 +65,7 @@ def test_everything_fails_that_is_neither_harmless_nor_accepted() -> None:
 @pytest.mark.parametrize(
     ("change", "is_another"),
     [
-        ({"rule": RULE_OF[FindingCode.PURGED], "name": ""}, True),
+        ({"rule": RULE_OF[FindingCode.TOPIC_RECREATED], "name": ""}, True),
         ({"topic": "others"}, True),
         ({"generation": 2}, True),
         ({"partition": 4}, True),

@@ -12,7 +12,7 @@ from tests.support.repository import ROOT, tracked_modules
 
 CODES = {code.value for code in FindingCode}
 RULES = Path("plugins/tallystick/domain/rules")
-BUILDERS = {"Finding", "finding", "finding_in_batch"}
+BUILDERS = {"Finding", "finding"}
 
 
 @cache

@@ -19,12 +19,12 @@ from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a3_log_cut import cut_finding
-from tallystick.domain.rules.findings import Finding, FindingCode, Level
+from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.log_findings import change_findings, end_findings, lost_finding
 from tallystick.domain.rules.n1_overdue import unread_partitions
 from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.registry import RULE_OF
-from tallystick.domain.rules.u1_could_not_tell import could_not_tell
+from tallystick.domain.rules.u1_could_not_tell import BROKER, STORAGE, could_not_tell
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
@@ -361,20 +361,24 @@ def test_every_row_tells_in_words_what_happened_and_what_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "first_batch", "words"),
     [
-        (FindingCode.EXPIRED, "the log start passed these offsets"),
-        (FindingCode.PURGED, "deleted on purpose"),
-        (FindingCode.TOPIC_RECREATED, "the topic was re-created"),
-        (FindingCode.COMMITTED_FILE_MISSING, "the file with these rows is gone"),
+        (FindingCode.EXPIRED, None, "the log start passed these offsets"),
+        (FindingCode.EXPIRED, [8, 9], "the log start passed these offsets"),
+        (FindingCode.EXPIRED, [7, 9], "deleted on purpose"),
+        (FindingCode.TOPIC_RECREATED, None, "the topic was re-created"),
+        (FindingCode.COMMITTED_FILE_MISSING, None, "the file with these rows is gone"),
     ],
 )
-def test_a_recorded_loss_names_its_cause(code: FindingCode, words: str) -> None:
-    found = lost_finding(FEED, LANDED, a_range(5, 8), code.value, {"log_start_offset": 8})
+def test_a_recorded_loss_names_its_cause(
+    code: FindingCode, first_batch: list[int] | None, words: str
+) -> None:
+    evidence = {"log_start_offset": 8, "first_batch": first_batch}
+    found = lost_finding(FEED, LANDED, a_range(5, 8), code.value, evidence)
 
     assert (found.code, found.verdict) == (code, Verdict.PROVEN_LOSS)
     assert words in found.cause
-    assert found.evidence == {"log_start_offset": 8}
+    assert found.evidence == evidence
     assert (found.from_offset, found.until_offset) == (5, 8)
 
 
@@ -384,7 +388,7 @@ def test_what_is_on_record_is_told_in_the_words_of_then() -> None:
 
 
 def test_a_silent_witness_is_unknown() -> None:
-    found = could_not_tell(FEED, TOPIC, Level.L2, what="HDFS", reason="in safe mode.", seen_at=NOON)
+    found = could_not_tell(STORAGE, FEED, TOPIC, "in safe mode.", what="HDFS", seen_at=NOON)
 
     assert _told([found]) == "U1: UNKNOWN"
     assert found.cause == "HDFS could not be asked: in safe mode."
@@ -394,19 +398,20 @@ def test_a_silent_witness_is_unknown() -> None:
 
 def test_a_witness_that_says_no_is_not_waited_for() -> None:
     found = could_not_tell(
-        FEED, TOPIC, Level.L1, what="Kafka", reason="no.", seen_at=NOON, remedy="Create the topic."
+        BROKER, FEED, TOPIC, "no.", what="Kafka", seen_at=NOON, remedy="Create the topic."
     )
 
     assert found.next_step == "Create the topic."
 
 
 def test_the_next_step_of_a_loss_fits_its_cause_and_names_how_to_accept_it() -> None:
-    steps = {
-        code: lost_finding(FEED, LANDED, a_range(5, 8), code.value).next_step
-        for code in (FindingCode.EXPIRED, FindingCode.PURGED, FindingCode.TOPIC_RECREATED)
-    }
-    assert all("Two people may accept it: tallystick waive" in each for each in steps.values())
-    assert "Land more often, or lengthen retention.ms" in steps[FindingCode.EXPIRED]
-    assert "Find out who deleted them" in steps[FindingCode.PURGED]
-    assert "retention" not in steps[FindingCode.PURGED]
-    assert "retention" not in steps[FindingCode.TOPIC_RECREATED]
+    within_a_batch = {"log_start_offset": 8, "first_batch": [7, 9]}
+    expired, purged, recreated = (
+        lost_finding(FEED, LANDED, a_range(5, 8), code, evidence).next_step
+        for code, evidence in (("A1", {}), ("A1", within_a_batch), ("A5", {}))
+    )
+    steps = (expired, purged, recreated)
+    assert all("Two people may accept it: tallystick waive" in each for each in steps)
+    assert "Land more often, or lengthen retention.ms" in expired
+    assert "Find out who deleted them" in purged
+    assert "retention" not in purged + recreated

@@ -1297,6 +1297,7 @@ COMMENT ON VIEW generation_account IS
 CREATE TABLE finding (
   finding_id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   feed              text NOT NULL,
+  key               bytea NOT NULL CHECK (octet_length(key) = 32),
   code              text NOT NULL,
   name              text NOT NULL,
   verdict           verdict NOT NULL,
@@ -1321,6 +1322,8 @@ CREATE TABLE finding (
 );
 COMMENT ON TABLE finding IS
   'What reconciliation stated. Seen again, it is confirmed; with another verdict, it is superseded.';
+COMMENT ON COLUMN finding.key IS
+  'SHA-256 of what it is about: the same trouble seen again has the same key.';
 COMMENT ON COLUMN finding.name IS
   'What the trouble is called: where a code has several causes, it says which.';
 COMMENT ON COLUMN finding.subject IS
@@ -1333,18 +1336,14 @@ COMMENT ON COLUMN finding.evidence IS
 was first stated.';
 COMMENT ON COLUMN finding.closed_by IS
   'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
--- A path may be longer than an index entry, so its hash stands for it.
-CREATE UNIQUE INDEX finding_standing_once
-  ON finding
-     (feed, code, name, topic, generation, partition, from_offset, until_offset, md5(subject))
-  NULLS NOT DISTINCT WHERE state IN ('open', 'waived');
+CREATE UNIQUE INDEX finding_standing_once ON finding (feed, key) WHERE state IN ('open', 'waived');
 
 CREATE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.finding_id, NEW.feed, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
+  IF (NEW.finding_id, NEW.feed, NEW.key, NEW.code, NEW.name, NEW.verdict, NEW.level, NEW.topic,
       NEW.generation, NEW.partition, NEW.from_offset, NEW.until_offset, NEW.subject, NEW.first_seen_at)
      IS DISTINCT FROM
-     (OLD.finding_id, OLD.feed, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
+     (OLD.finding_id, OLD.feed, OLD.key, OLD.code, OLD.name, OLD.verdict, OLD.level, OLD.topic,
       OLD.generation, OLD.partition, OLD.from_offset, OLD.until_offset, OLD.subject, OLD.first_seen_at)
      OR ((NEW.evidence, NEW.cause, NEW.next_step)
          IS DISTINCT FROM (OLD.evidence, OLD.cause, OLD.next_step)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.logs.due_again import claims_anchor, due_again_from, epoch_to_ask
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.snapshot import EpochEnd
+from tallystick.domain.repair.new_generation import claims_anchor, due_again_from, epoch_to_ask
 from tests.support.builders import an_account
 
 NEW = an_account(frontier=3, first_offset=3, last_seen_until=9)
