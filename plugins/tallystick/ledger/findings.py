@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
@@ -74,11 +73,9 @@ class Findings(Tables):
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. One with the same key seen again is confirmed.
 
-    With another verdict the older finding is superseded and stays readable, and so is one that was
-    foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
-    look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
-    end that the first look saw, and what is foreseen its evidence and its words. What attempts
-    may hold is confirmed like what is not foreseen.
+    With another verdict the older finding is superseded and stays readable. A confirmed one has the
+    evidence and the words of the newest look: that is what a waiver accepts. All else is never
+    rewritten: a state that lasts keeps the end that the first look saw.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
@@ -96,9 +93,8 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "until_offsets": [each.until_offset for each in found],
         "subjects": [each.subject for each in found],
     }
-    are_foreseen = [each.is_foreseen for each in found]
     transaction.rows("lock_told_findings", feed=feed, **keys)
-    transaction.change("supersede_findings", feed=feed, **keys, are_foreseen=are_foreseen)
+    transaction.change("supersede_findings", feed=feed, **keys)
     told = {
         "causes": [storable(each.cause) for each in found],
         "next_steps": [storable(each.next_step) for each in found],
@@ -112,12 +108,7 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         "void_waivers",
         feed=feed,
         **keys,
-        digests=[
-            None
-            if each.is_foreseen and held_in(each.evidence) is None
-            else _digest(evidence_json(each.evidence))
-            for each in found
-        ],
+        digests=[_digest(each) for each in told["evidences"]],
     )
 
 

@@ -17,41 +17,31 @@ SELECT f.finding_id
    FOR NO KEY UPDATE OF f;
 
 -- name: supersede_findings
--- The same key with another verdict, or recorded by a plan where it was foreseen before: the old
--- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
+-- The same key with another verdict: the old statement is closed, and stays readable.
 -- Null is compared as -1, which no offset is: only equality can be hashed.
 UPDATE finding f SET state = 'superseded'
   FROM unnest(:codes::text[], :names::text[], :verdicts::text[], :topics::text[],
               :generations::integer[], :partitions::integer[], :from_offsets::bigint[],
-              :until_offsets::bigint[], :subjects::text[], :are_foreseen::boolean[])
-       AS seen(code, name, verdict, topic, generation, partition, from_offset, until_offset,
-               subject, is_foreseen)
+              :until_offsets::bigint[], :subjects::text[])
+       AS seen(code, name, verdict, topic, generation, partition, from_offset, until_offset, subject)
  WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
    AND f.topic = seen.topic AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
    AND coalesce(f.partition, -1) = coalesce(seen.partition, -1)
    AND coalesce(f.from_offset, -1) = coalesce(seen.from_offset, -1)
    AND coalesce(f.until_offset, -1) = coalesce(seen.until_offset, -1)
-   AND CASE WHEN seen.is_foreseen = (f.evidence ? 'foreseen') THEN f.verdict <> seen.verdict::verdict
-            ELSE NOT seen.is_foreseen END;
+   AND f.verdict <> seen.verdict::verdict;
 
 -- name: confirm_findings
--- What stands already is confirmed, with the evidence as it is now, and the words that follow it. What
--- is foreseen keeps those of the first look: two people may have accepted it. What attempts
--- may hold (held_in) has the newest: its waiver is of their directories.
+-- What stands already is confirmed, with the evidence as it is now, and the words that follow it.
 UPDATE finding f
-   SET last_confirmed_at = clock_timestamp(),
-       cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
-       next_step = CASE WHEN seen.keeps THEN f.next_step ELSE seen.next_step END,
-       evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
-  FROM (SELECT code, name, topic, generation, partition, from_offset, until_offset, subject,
-               cause, next_step, evidence::jsonb AS evidence,
-               evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'held_in' AS keeps
-          FROM unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
-                      :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
-                      :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])
-               AS told(code, name, topic, generation, partition, from_offset, until_offset, subject,
-                       cause, next_step, evidence)) seen
+   SET last_confirmed_at = clock_timestamp(), cause = seen.cause, next_step = seen.next_step,
+       evidence = seen.evidence::jsonb
+  FROM unnest(:codes::text[], :names::text[], :topics::text[], :generations::integer[],
+              :partitions::integer[], :from_offsets::bigint[], :until_offsets::bigint[],
+              :subjects::text[], :causes::text[], :next_steps::text[], :evidences::text[])
+       AS seen(code, name, topic, generation, partition, from_offset, until_offset, subject, cause,
+               next_step, evidence)
  WHERE f.feed = :feed AND f.state IN ('open', 'waived') AND f.code = seen.code AND f.name = seen.name
    AND f.topic = seen.topic AND f.subject = seen.subject
    AND coalesce(f.generation, -1) = coalesce(seen.generation, -1)
