@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.rules.findings import Finding, provisional
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import EvidenceChanged, LedgerRefused
@@ -133,18 +133,11 @@ def test_the_words_of_a_finding_are_those_of_the_look_that_its_evidence_is_of(
     assert seen.finding.evidence == {"length_bytes": 0}
 
 
-def test_what_is_foreseen_keeps_the_words_of_the_first_look(story: LedgerStory) -> None:
-    (number,) = recorded(story, foreseen(finding_of(cause="at first.", frontier=5)))
-    recorded(story, foreseen(finding_of(cause="later.", frontier=6)))
-    seen = story.finding(number)
-    assert (seen.finding.cause, seen.finding.evidence["frontier"]) == ("at first.", 5)
-
-
 def unasked(*paths: str, said: str = "no answer.", log_start_offset: int = 20) -> Finding:
     """A loss that is unknown while these directories can't be asked."""
     evidence = {"log_start_offset": log_start_offset, "held_in": dict.fromkeys(paths, said)}
     found = finding_of(verdict=Verdict.UNKNOWN, cause=f"ask {paths}.")
-    return foreseen(replace(found, evidence=evidence))
+    return provisional(replace(found, evidence=evidence))
 
 
 def test_a_waiver_of_what_nobody_could_ask_covers_the_directories_that_were_read_of(

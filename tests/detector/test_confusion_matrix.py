@@ -30,6 +30,7 @@ from tests.support.detector_faults import (
     repeated,
     short,
     unreadable,
+    without_a_plan,
     without_manifest,
     without_reconciles,
     without_runs,
@@ -80,6 +81,7 @@ def scene(
             repeated,
             without_manifest,
             unreadable,
+            without_a_plan,
             without_runs,
             without_reconciles,
         )

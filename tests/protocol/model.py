@@ -18,7 +18,8 @@ which of its rules each promise rests on.
    claim's end, so that other records lie at claimed offsets, or above it, so that only records are
    gone that the plan had seen. Publishing and sweeping ask nothing of the log.
 8. Where the world has looks, one more sees the log before that cut: that of a reconcile, a check, a
-   repair, or of who settles. The cut may be above all that the plan had seen.
+   repair, or of who settles. The cut may be above all that the plan had seen. Whoever looks after
+   it finds it; then the log may forget how it was.
    A look that dies has told nobody anything: it is as if it never was.
 """
 
@@ -75,6 +76,8 @@ class Rules:
     """Who looks holds the planning lock until the look is on record; off: others look meanwhile."""
     records_each_look: bool = True
     """What was looked at is on record, whatever it was for; off: only what a plan decides by."""
+    records_what_it_shows: bool = True
+    """Who finds that a log was cut records that at once; off: it is told, and left to a plan."""
     keeps_held_claims: bool = True
     """The planner calls nothing lost while complete files of an attempt may hold it."""
     gives_up_under_new_token: bool = True
@@ -222,6 +225,12 @@ class State(NamedTuple):
     def is_readable(self, attempt: int) -> bool:
         """True while the log has what the attempt is to read."""
         return not self.is_expired or (self.cut_at is not None and attempt > self.cut_at)
+
+    @property
+    def shows_cut(self) -> bool:
+        """True when a look finds that the log was cut: it asks a witness that reaches behind it."""
+        is_seen = self.log is not Log.CUT_LATER or self.look is Look.ON_RECORD
+        return self.log is not Log.WHOLE and is_seen and not self.is_witness_lost
 
     def holds_rows(self, attempt: int) -> bool:
         """True when complete files lie in the attempt's staging directory."""

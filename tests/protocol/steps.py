@@ -417,11 +417,12 @@ def _sweeping(state: State, attempt: int, rules: Rules) -> Iterator[Step]:
 def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
     if state.batch not in OPEN_STATES or state.is_held(rules):
         return
-    is_seen = state.log is not Log.CUT_LATER or state.look is Look.ON_RECORD
-    is_told = state.log is not Log.WHOLE and is_seen and not state.is_witness_lost
-    if is_told and not _is_looked_at(state, rules):
-        stopped = state._replace(batch=BatchState.ABANDONED)
-        yield Step("planner", "apply", "the cut is found, claims released", stopped)
+    abandoned = state._replace(batch=BatchState.ABANDONED)
+    if state.shows_cut and not _is_looked_at(state, rules):
+        if not rules.records_what_it_shows:
+            lost = state._replace(is_witness_lost=True)
+            yield Step("look", "snapshot", "told, left to a plan, and forgotten by the log", lost)
+        yield Step("planner", "apply", "the cut is found, claims released", abandoned)
     if not state.is_expired:
         expired = state._replace(is_expired=True)
         yield Step("log", "snapshot", "the log start has passed the claim", expired, is_fault=True)
@@ -437,7 +438,6 @@ def _planner_steps(state: State, rules: Rules) -> Iterator[Step]:
             broken = "offsets called lost that files hold" if is_unseen else None
             outcome = "part of the claim recorded as lost"
             yield Step("planner", "apply", outcome, cut, broken=broken)
-    abandoned = state._replace(batch=BatchState.ABANDONED)
     yield Step("planner", "apply", "generation closed, batch abandoned", abandoned, is_fault=True)
 
 

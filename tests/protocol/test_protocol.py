@@ -53,7 +53,7 @@ BROKEN_WHEN_CUT = [
     ("commits_without_witness", "a cut that nobody can notice"),
 ]
 # A look touches no batch: one attempt shows all of it.
-BROKEN_LOOKS = ("looks_under_lock", "records_each_look")
+BROKEN_LOOKS = ("looks_under_lock", "records_each_look", "records_what_it_shows")
 
 
 @pytest.fixture(scope="module")

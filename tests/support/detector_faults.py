@@ -96,7 +96,6 @@ class Faulty:
         scene.inject(way, "N2", UNKNOWN, self.HUNG, 3, 12)
         add_partitions(servers, way.topic, self.ADDED + 1)
         produce(servers, way.topic, messages(3), partition=self.ADDED)
-        scene.inject(way, "N1 unread partition", UNKNOWN, self.ADDED, 0, 3)
         self._inject_into_storage()
 
     def _inject_into_storage(self) -> None:
@@ -298,6 +297,14 @@ def without_runs(scene: Scene) -> Way:
         ),
     )
     scene.inject(way, "N1 no run", UNKNOWN, 0, 5, 9)
+    return way
+
+
+def without_a_plan(scene: Scene) -> Way:
+    """Records wait for a feed that no run has begun."""
+    way = scene.way("unplanned")
+    produce(scene.servers, way.topic, messages(3))
+    scene.inject(way, "N1 unread partition", UNKNOWN, 0, 0, 3)
     return way
 
 

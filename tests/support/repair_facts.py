@@ -51,7 +51,6 @@ FACTS = RepairFacts(
     missing={FIRST},
     in_staging=(),
     replaced=(),
-    stopping={},
     cut_at={},
     roots=[ROOT],
     is_operators_word=False,

@@ -114,8 +114,8 @@ def apply_changes(
         return None
     _lose(transaction, changes.lost)
     _ask_again(transaction, [(each.generation_id, each.offsets) for each in changes.due_again])
-    _end(transaction, feed, changes.closed, GenerationState.CLOSED)
     _end(transaction, feed, changes.stopped, GenerationState.STOPPED)
+    _end(transaction, feed, changes.closed, GenerationState.CLOSED)
     if closing_ids:
         transaction.change("release_claims", batch_ids=closing_ids)
     if batch_ids:

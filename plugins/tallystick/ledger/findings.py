@@ -13,7 +13,6 @@ from typing import Any, cast
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.report.news import Told
-from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.stored_finding import StoredFinding
@@ -123,11 +122,9 @@ class News(Tables):
 def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence[Finding]) -> None:
     """Enter findings. One with the same key seen again is confirmed.
 
-    With another verdict the older finding is superseded and stays readable, and so is one that was
-    foreseen when a plan records it. A confirmed one has the evidence and the words of the newest
-    look: that is what a waiver accepts. All else is never rewritten: a state that lasts keeps the
-    end that the first look saw, and what is foreseen its evidence and its words. What attempts
-    may hold is confirmed like what is not foreseen.
+    With another verdict the older finding is superseded and stays readable. A confirmed one has the
+    evidence and the words of the newest look: that is what a waiver accepts. All else is never
+    rewritten: a state that lasts keeps the end that the first look saw.
     """
     # The same finding twice in one call is one finding; the later wording counts.
     kept = [replace(each, subject=storable(each.subject)) for each in findings]
@@ -136,11 +133,8 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         return
     keys = [_key(each) for each in found]
     verdicts = [each.verdict.value for each in found]
-    are_foreseen = [each.is_foreseen for each in found]
     transaction.rows("lock_told_findings", feed=feed, keys=keys)
-    transaction.change(
-        "supersede_findings", feed=feed, keys=keys, verdicts=verdicts, are_foreseen=are_foreseen
-    )
+    transaction.change("supersede_findings", feed=feed, keys=keys, verdicts=verdicts)
     told = {
         "causes": [storable(each.cause) for each in found],
         "next_steps": [storable(each.next_step) for each in found],
@@ -169,12 +163,7 @@ def record_findings(transaction: Transaction, feed: FeedName, findings: Sequence
         feed=feed,
         keys=keys,
         verdicts=verdicts,
-        digests=[
-            None
-            if each.is_foreseen and held_in(each.evidence) is None
-            else _digest(evidence_json(each.evidence))
-            for each in found
-        ],
+        digests=[_digest(each) for each in told["evidences"]],
     )
 
 

@@ -45,7 +45,8 @@ class PlanningSession:
         self._transaction = transaction
         self._feed = feed
         self._begun = begun
-        self._snapshot_id: int | None = None
+        self.snapshot_id: int | None = None
+        """The number of the look that was recorded."""
 
     @classmethod
     def entered(cls, transaction: Transaction, feed: FeedName, topic: str) -> PlanningSession:
@@ -91,6 +92,7 @@ class PlanningSession:
         """
         number = record_snapshot(self._transaction, self._feed, snapshot, self._begun, doubt)
         see(self._transaction, self._feed, snapshot, witnessed)
+        self.snapshot_id = number
         return number
 
     def apply(
@@ -107,9 +109,7 @@ class PlanningSession:
         """
         opened = apply_changes(self._transaction, self._feed, changes, snapshot)
         if snapshot and opened is not None:
-            self._snapshot_id = record_snapshot(
-                self._transaction, self._feed, snapshot, self._begun
-            )
+            self.snapshot_id = record_snapshot(self._transaction, self._feed, snapshot, self._begun)
         return opened
 
     def record_findings(self, findings: Sequence[Finding]) -> None:
@@ -137,7 +137,7 @@ class PlanningSession:
             window_from=window.from_instant if window else None,
             window_until=window.until_instant if window else None,
             owner=owner,
-            snapshot_id=self._snapshot_id,
+            snapshot_id=self.snapshot_id,
             planned_at=self._begun.begun_at,
         )
         return made_plan(

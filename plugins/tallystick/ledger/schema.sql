@@ -1370,7 +1370,7 @@ COMMENT ON COLUMN public.broker_snapshot.leaderless_count IS 'Partitions that co
 -- COLUMN broker_snapshot.doubt, COMMENT
 
 COMMENT ON COLUMN public.broker_snapshot.doubt IS 'Why nothing is proven to be complete up to this look: another witness was silent, or the log
-has changed and no plan has recorded it yet; null where there was no doubt.';
+had changed and that could not be recorded with it; null where there was no doubt.';
 
 -- broker_snapshot_snapshot_id_seq, SEQUENCE
 

@@ -124,7 +124,7 @@ def test_a_topic_that_takes_its_place_tells_the_same_loss_once(story: Story) -> 
     ]
     assert standing(story) >= UNREAD
     assert [each.finding.verdict for each in told] == [Verdict.PROVEN_LOSS] * 2
-    assert not any(each.finding.is_foreseen for each in told)
+    assert not any(each.finding.is_provisional for each in told)
 
 
 def test_a_log_that_began_late_is_said_at_the_first_look_alone(

@@ -45,7 +45,7 @@ def test_a_plan_is_decided_again_when_a_batch_that_it_cuts_was_committed(
     caplog.set_level("INFO")
     report = plan_feed(replace(story.services(), broker=broker), None, TWO)
 
-    assert "planning anew" in caplog.text
+    assert "looking anew" in caplog.text
     assert report.findings == ()
     assert report.adopted == []
     assert lost(story) == set()

@@ -13,7 +13,7 @@ from tallystick.domain.window import Window
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.repairing.repair import repair_feed
-from tests.support.scripted_broker import NOW, Kind
+from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_landed_story
 
 OWNER = Owner("one")
@@ -47,12 +47,14 @@ def test_a_loss_that_is_near_is_one_finding_while_the_log_grows(story: Story) ->
     assert (told.from_offset, told.until_offset) == (10, 14)
 
 
-def test_an_unread_partition_is_one_finding_while_the_log_grows(story: Story) -> None:
-    story.broker.logs[2] = type(story.broker.logs[0])()
-    story.broker.logs[2].append(Kind.RECORD, 3)
+def test_an_unread_partition_is_one_finding_while_the_log_grows(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    story = Story(ledger_databases(), tmp_path, ScriptedBroker("orders"))
+    story.broker.logs[0].append(Kind.RECORD, 3)
     reconcile(story.services())
     (unread,) = numbers(story, "N1")
-    story.broker.logs[2].append(Kind.RECORD, 3)
+    story.broker.logs[0].append(Kind.RECORD, 3)
     reconcile(story.services())
     assert numbers(story, "N1") == [unread]
 

@@ -123,12 +123,14 @@ def test_such_a_look_ends_no_finding_about_the_partition(story: Story) -> None:
     assert list(story.services().ledger.findings(FEED)) == []
 
 
-def test_such_a_look_ends_no_finding_about_a_partition_that_no_plan_has_seen(story: Story) -> None:
+def test_a_partition_that_no_plan_has_seen_is_missed_since_a_look_has_shown_it(
+    story: Story,
+) -> None:
     story.broker.logs[2] = Log()
     story.broker.logs[2].append(Kind.RECORD, 3)
-    assert all_of(reconcile(story.services())) == {FindingCode.OVERDUE}
+    assert reconcile(story.services()).findings == ()
     log = hide(story, 2)
-    assert all_of(reconcile(story.services())) == {FindingCode.OVERDUE}
+    assert all_of(reconcile(story.services())) == {FindingCode.COULD_NOT_TELL}
     story.broker.logs[2] = log
     land_feed(story.services(), None, OWNER)
     assert reconcile(story.services()).findings == ()
@@ -138,10 +140,7 @@ def test_a_partition_that_a_new_topic_lacks_is_over_with_the_old_one(story: Stor
     story.broker.logs[2] = Log()
     story.broker.logs[2].append(Kind.RECORD, 3)
     hide(story)
-    assert all_of(reconcile(story.services())) == {
-        FindingCode.OVERDUE,
-        FindingCode.COULD_NOT_TELL,
-    }
+    assert all_of(reconcile(story.services())) == {FindingCode.COULD_NOT_TELL}
     story.broker.recreate(partitions=1)
     land_feed(story.services(), None, OWNER)
     assert all_of(reconcile(story.services())) == {FindingCode.TOPIC_RECREATED}

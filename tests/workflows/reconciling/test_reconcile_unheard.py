@@ -111,13 +111,20 @@ def test_what_storage_shows_is_told_while_the_broker_is_silent(story: Story) -> 
     assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("A8", Verdict.PROVEN_LOSS)}
 
 
+def near_its_end(story: Story) -> None:
+    """What is unread was produced almost a retention ago."""
+    story.broker.retention_ms = 24 * 3_600_000
+    old = ScriptedBroker("orders").logs[0]
+    old.append(Kind.RECORD, 3, at=NOW - timedelta(hours=23))
+    story.broker.logs[0].entries[-3:] = old.entries
+
+
 def test_a_broker_that_is_not_there_closes_nothing(story: Story) -> None:
-    story.broker.logs[2] = type(story.broker.logs[0])()
-    story.broker.logs[2].append(Kind.RECORD, 4)
-    assert told(reconcile(story.services()).findings) == {("N1", Verdict.UNKNOWN)}
+    near_its_end(story)
+    assert told(reconcile(story.services()).findings) == {("W1", Verdict.SUSPECTED)}
     with_broker(story, 1, for_good=True)
     standing = [each.finding.code.value for each in story.services().ledger.findings(FEED)]
-    assert standing == ["N1"]
+    assert standing == ["W1"]
 
 
 class Lagging(ScriptedBroker):
@@ -210,19 +217,10 @@ def test_what_stands_on_record_is_told_until_somebody_looks_for_it_again(story: 
 
 
 def test_what_the_broker_showed_stands_while_it_is_silent(story: Story) -> None:
-    story.broker.logs[2] = type(story.broker.logs[0])()
-    story.broker.logs[2].append(Kind.RECORD, 4)
+    near_its_end(story)
     reconcile(story.services())
     report, _ = with_broker(story, 1, for_good=True)
-    assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("N1", Verdict.UNKNOWN)}
-
-
-def near_its_end(story: Story) -> None:
-    """What is unread was produced almost a retention ago."""
-    story.broker.retention_ms = 24 * 3_600_000
-    old = ScriptedBroker("orders").logs[0]
-    old.append(Kind.RECORD, 3, at=NOW - timedelta(hours=23))
-    story.broker.logs[0].entries[-3:] = old.entries
+    assert told(report.findings) == {("U1", Verdict.UNKNOWN), ("W1", Verdict.SUSPECTED)}
 
 
 def test_a_partition_that_loses_its_leader_ends_no_finding_about_it(story: Story) -> None:

@@ -59,49 +59,30 @@ def test_a_loss_that_reconcile_states_is_on_record_with_a_number_at_once(story: 
     assert "can be had nowhere any more" in left.reason
 
 
-def test_the_plan_that_records_a_foreseen_loss_states_it_anew(story: Story) -> None:
+def test_a_loss_that_a_reconcile_has_recorded_is_no_news_of_a_run(story: Story) -> None:
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
-    [foreseen] = standing(story)
-
-    report = land(story)
-
-    assert [each.key for each in report.findings] == [foreseen.finding.key]
     [recorded] = standing(story)
-    assert not recorded.finding.is_foreseen
-    assert recorded.finding_id != foreseen.finding_id
-    before = story.services().ledger.finding(foreseen.finding_id)
-    assert before
-    assert before.state is FindingState.SUPERSEDED
+
+    assert land(story).findings == []
+
+    assert [each.finding_id for each in standing(story)] == [recorded.finding_id]
     assert [each.key for each in reconcile(story.services()).findings] == [recorded.finding.key]
     assert standing(story)[0].finding_id == recorded.finding_id
 
 
-def test_a_loss_that_has_grown_since_it_was_foreseen_is_told_once(story: Story) -> None:
+def test_what_was_lost_since_a_reconcile_is_told_by_the_run(story: Story) -> None:
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
-    [foreseen] = standing(story)
     story.broker.logs[0].log_start_offset = 17
 
-    land(story)
+    [news] = land(story).findings
 
-    assert places(standing(story)) == [("A1", 10, 17)]
-    ended = story.services().ledger.finding(foreseen.finding_id)
-    assert ended
-    assert ended.state is FindingState.REMEDIED
-    assert "does not foresee it any more" in str(ended.closed_by)
+    assert (news.from_offset, news.until_offset) == (15, 17)
+    assert places(standing(story)) == [("A1", 10, 15), ("A1", 15, 17)]
 
 
-def test_what_is_not_foreseen_any_more_ends_with_the_next_look(story: Story) -> None:
-    story.broker.logs[0].log_start_offset = 15
-    reconcile(story.services())
-    story.broker.logs[0].log_start_offset = 0
-
-    assert reconcile(story.services()).verdict is Verdict.PROVEN_OK
-    assert standing(story) == []
-
-
-def test_a_look_without_the_partition_ends_nothing_that_was_foreseen(story: Story) -> None:
+def test_a_look_without_the_partition_ends_no_loss(story: Story) -> None:
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
     story.broker.leaderless = {0}
@@ -112,36 +93,19 @@ def test_a_look_without_the_partition_ends_nothing_that_was_foreseen(story: Stor
     assert ("A1", 10, 15) in places(standing(story))
 
 
-def test_a_foreseen_loss_stays_accepted_until_a_plan_records_it(story: Story) -> None:
+def test_a_loss_that_a_reconcile_has_recorded_stays_accepted(story: Story) -> None:
     story.broker.logs[0].log_start_offset = 15
     reconcile(story.services())
-    [foreseen] = standing(story)
-    accept(story.services().ledger, foreseen.finding_id)
+    [recorded] = standing(story)
+    accept(story.services().ledger, recorded.finding_id)
 
+    assert land(story).findings == []
     [told] = reconcile(story.services()).findings
     assert told.verdict is Verdict.WAIVED
 
-    [news] = land(story).findings
-    assert news.verdict is Verdict.PROVEN_LOSS
-
-
-def test_a_late_look_takes_nothing_from_what_a_plan_has_recorded(story: Story) -> None:
-    """A reconcile that asked before the plan, and answers after it."""
-    story.broker.logs[0].log_start_offset = 15
-    reconcile(story.services())
-    [foreseen] = standing(story)
-    land(story)
-    [recorded] = standing(story)
-
-    story.services().ledger.record_findings(FEED, [foreseen.finding])
-
-    [still] = standing(story)
-    assert still.finding_id == recorded.finding_id
-    assert still.finding.evidence == recorded.finding.evidence
-
 
 @pytest.mark.parametrize("grown", [0, 20], ids=["cut", "cut and grown again"])
-def test_a_cut_that_reconcile_states_is_one_finding_before_and_after_the_plan(
+def test_a_cut_that_a_reconcile_has_recorded_is_repaired_by_its_number(
     story: Story, grown: int
 ) -> None:
     log = story.broker.logs[0]
@@ -150,15 +114,11 @@ def test_a_cut_that_reconcile_states_is_one_finding_before_and_after_the_plan(
     log.append(Kind.RECORD, grown)
 
     reconcile(story.services())
-    [foreseen] = standing(story)
-    named = dry_repair(story.services(), [foreseen.finding_id])
-    assert [each.reason for each in named.plan.not_mended] == [
-        "this partition has not stopped; the next run looks at it again."
-    ]
-
-    land(story)
     [recorded] = standing(story)
-    assert recorded.finding.code in (FindingCode.LOG_CUT,)
+    assert recorded.finding.code is FindingCode.LOG_CUT
+    land(story)
+
+    assert [each.finding_id for each in standing(story)] == [recorded.finding_id]
     assert dry_repair(story.services(), [recorded.finding_id]).plan.new_generations
 
 
@@ -166,14 +126,25 @@ def test_a_recreated_topic_is_told_once_before_and_after_the_plan(story: Story) 
     reconcile(story.services())
     story.broker.recreate()
     reconcile(story.services())
-    foreseen = places(standing(story))
+    recorded = standing(story)
 
     land(story)
     reconcile(story.services())
 
-    assert sorted(places(standing(story)), key=str) == sorted(foreseen, key=str)
+    assert [each.finding_id for each in standing(story)] == [each.finding_id for each in recorded]
     assert {each.finding.code for each in standing(story)} == {FindingCode.TOPIC_RECREATED}
-    assert not any(each.finding.is_foreseen for each in standing(story))
+
+
+def test_a_partition_that_was_added_is_begun_by_any_look(story: Story) -> None:
+    story.broker.logs[2] = type(story.broker.logs[0])()
+    story.broker.logs[2].append(Kind.RECORD, 4)
+
+    assert reconcile(story.services()).findings == ()
+    story.broker.logs[2].log_start_offset = 3
+
+    [news] = land(story).findings
+    assert (news.partition, news.from_offset, news.until_offset) == (2, 0, 3)
+    assert news.verdict is Verdict.PROVEN_LOSS, "the reconcile has seen it"
 
 
 def test_a_run_that_finds_nothing_new_says_what_stands_open(

@@ -80,10 +80,10 @@ def _by_log(changes: LogChanges) -> Mapping[GenerationId, _OfLog]:
         found[lost.generation_id].lost.append(lost.offsets)
     for planned in changes.due_again:
         found[planned.generation_id].due_again.append(planned.offsets)
-    for ended in changes.closed:
-        found[ended.generation_id].state = GenerationState.CLOSED
     for ended in changes.stopped:
         found[ended.generation_id].state = GenerationState.STOPPED
+    for ended in changes.closed:
+        found[ended.generation_id].state = GenerationState.CLOSED
     return found
 
 

@@ -7,7 +7,7 @@ holds then, but for the witnesses of logs, which the look hands over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchStatus, PlannedRange
@@ -101,8 +101,9 @@ class CutClaim:
 class LogChanges:
     """Everything that one snapshot changes in the ledger, before anything is planned.
 
-    The ledger applies cuts first, then lost ranges, then what is due again, then ended, then opened
-    generations. With any changes, none included, it abandons the give-ups that nobody holds.
+    The ledger applies cuts first, then lost ranges, then what is due again, then stopped, closed
+    and opened generations. With any changes, none included, it abandons the give-ups that nobody
+    holds.
     """
 
     opened: Sequence[OpenedGeneration] = ()
@@ -117,10 +118,23 @@ class LogChanges:
     due_again: Sequence[PlannedRange] = ()
     """Unreadable offsets that a person has asked for again."""
 
+    def and_then(self, more: LogChanges) -> LogChanges:
+        """These, and more of them."""
+        names = [each.name for each in fields(self)]
+        return LogChanges(**{each: (*getattr(self, each), *getattr(more, each)) for each in names})
+
     @property
     def of_known_logs(self) -> bool:
         """True where offsets or states of generations change that the ledger has already."""
         return bool(self.closed or self.stopped or self.lost or self.cuts or self.due_again)
+
+    @property
+    def rest_on_ledger(self) -> bool:
+        """True where a ledger that lacks batches would have it otherwise: what it takes for unread,
+        and for new.
+        """
+        is_lost = any(each.becomes is RangeState.LOST for each in self.cuts)
+        return bool(self.opened or self.closed or self.lost or is_lost)
 
     @property
     def in_danger(self) -> frozenset[BatchId]:

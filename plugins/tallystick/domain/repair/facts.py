@@ -36,8 +36,6 @@ class RepairFacts:
     in_staging: Collection[CommittedFile]
     """Files of committed batches that still wait for their rename."""
     replaced: Collection[CommittedFile]
-    stopping: Mapping[int, str]
-    """By partition: why the next plan will stop it. Its old offsets may be other records now."""
     cut_at: Mapping[int, int]
     """By stopped partition, where known: all below is landed and in the log as it was landed."""
     roots: Collection[str]

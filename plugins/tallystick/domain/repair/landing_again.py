@@ -327,9 +327,6 @@ def still_readable(
         )
     if account.state is not GenerationState.OPEN:
         return f"{account.partition} is {account.state.value}: what its log holds now is not known."
-    if number in facts.stopping:
-        reason = facts.stopping[number]
-        return f"the log of {account.partition} was cut: {reason}. The next run stops it."
     bounds = facts.snapshot.partitions.get(number)
     if bounds is None:
         return f"{account.partition} has no leader now; try again when it has one."

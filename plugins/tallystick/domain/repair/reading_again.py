@@ -34,7 +34,7 @@ def read_again(stored: StoredFinding, facts: RepairFacts) -> ReadAgain | NotMend
     offsets = offset_range(account.partition, found.from_offset or 0, found.until_offset or 0)
     if not facts.is_operators_word:
         return NotMended(number, f"it is tried again when you name it: {found.next_step}")
-    if account.state is not GenerationState.OPEN or partition in facts.stopping:
+    if account.state is not GenerationState.OPEN:
         return NotMended(number, "the log of this partition was cut: look at A3 first.")
     if account.topic_id != facts.snapshot.topic_id or bounds is None:
         return NotMended(number, "the partition can't be read now; the next run says why.")

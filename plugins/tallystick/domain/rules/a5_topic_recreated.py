@@ -17,7 +17,7 @@ from typing import Final
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.rules.causes import ACCEPT, GOES_ON, unread
-from tallystick.domain.rules.findings import Finding, Place, finding
+from tallystick.domain.rules.findings import Finding, Place, finding, provisional
 from tallystick.domain.rules.rule import Ending, Loss, Rule, RuleClass, Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -86,14 +86,14 @@ _OF_ANOTHER: Final = ("topic_id_now", "cluster_id_now", "seen_at")
 
 
 def gone_with_topic(
-    foreseen: Iterable[Finding], standing: Sequence[StoredFinding], now: datetime
+    told: Iterable[Finding], standing: Sequence[StoredFinding], now: datetime
 ) -> list[Finding]:
-    """What is foreseen of logs without a successor, as offsets of a topic that is gone.
+    """What is told of logs without a successor, as offsets of a topic that is gone.
 
     `standing` says since when that is known, and what people have accepted: that stays as it is.
     """
-    told = [str(since) for each in standing if (since := each.finding.evidence.get(_SINCE))]
-    since = min(told, default=now.isoformat(timespec="seconds"))
+    known = [str(since) for each in standing if (since := each.finding.evidence.get(_SINCE))]
+    since = min(known, default=now.isoformat(timespec="seconds"))
     is_believed = now - datetime.fromisoformat(since) >= _BELIEVED_AFTER
     accepted = {
         each.finding.key: each.finding.verdict
@@ -114,6 +114,6 @@ def gone_with_topic(
                 _SINCE: since,
             },
         )
-        for each in foreseen
+        for each in map(provisional, told)
         if each.rule == A5 and each.from_offset is not None
     ]

@@ -5,7 +5,8 @@
    Nor has storage for a file that could not be asked (U1 of the same subject).
 2. What is lost stays lost: losses, cuts, doubts about a log and unknown tails end by an operator's
    word, never by a look. The witness that a doubt is about is not there to be asked again.
-3. What is foreseen ends where a look foresees it no more: a plan has recorded what was so.
+3. What is provisional ends where a look tells it no more: what came of it is told by findings of
+   its own.
 """
 
 from __future__ import annotations
@@ -77,7 +78,12 @@ class Heard:
 
 
 def ending_of(found: Finding) -> Ending:
-    """What ends it: by what it is about where its rule says so, by its level everywhere else."""
+    """What ends it: by what it is about where its rule says so, by its level everywhere else.
+
+    What is provisional ends with the look that tells it no more.
+    """
+    if found.is_provisional:
+        return Ending.BROKER
     about = SubjectKind.BATCH_ROWS if is_of_batch_rows(found) else found.level
     return found.rule.endings[about]
 
@@ -100,26 +106,11 @@ def ended_findings(
     for number, each in standing.items():
         is_there = each.rule == B2 and each.subject in behind
         is_unasked = each.level is Level.L2 and each.subject in unasked
-        if each.key not in still and not is_there and not is_unasked:
-            if each.is_foreseen:
-                reason = _foreseen_no_more(each, heard, generations)
-            else:
-                reason = _reason(each, heard, generations)
-            if reason:
-                ended[number] = reason
+        if each.key in still or is_there or is_unasked:
+            continue
+        if reason := _reason(each, heard, generations):
+            ended[number] = reason
     return ended
-
-
-def _foreseen_no_more(
-    each: Finding, heard: Heard, generations: Mapping[int, GenerationAccount]
-) -> str | None:
-    """What ended a finding that no plan has recorded as it was foreseen."""
-    if not heard.is_broker_heard_on(each, each.account_in(generations)):
-        return None
-    return (
-        f"It was foreseen. The look at {heard.taken_at.isoformat(timespec='seconds')} does not"
-        " foresee it any more: what a plan has recorded instead is in findings of its own."
-    )
 
 
 def _reason(

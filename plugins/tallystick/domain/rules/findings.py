@@ -18,7 +18,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.rules.rule import Rule, Trait
 from tallystick.domain.verdicts import Verdict
 
-_FORESEEN: Final = "foreseen"
+_PROVISIONAL: Final = "provisional"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +120,11 @@ class Finding(Place):
         return self.rule.one_cause(self)
 
     @property
-    def is_foreseen(self) -> bool:
-        """True for what a look saw and no plan has recorded yet: the next plan states it anew."""
-        return self.evidence.get(_FORESEEN) is True
+    def is_provisional(self) -> bool:
+        """True for what the ledger does not hold, and looks alone tell: it stands as long as they
+        do.
+        """
+        return self.evidence.get(_PROVISIONAL) is True
 
     def account_in(self, generations: Mapping[int, GenerationAccount]) -> GenerationAccount | None:
         """The newest generation of its partition; None where it has none."""
@@ -164,9 +166,9 @@ def finding(
     )
 
 
-def foreseen(found: Finding) -> Finding:
-    """The finding as a look states it that is no plan: with the change that it tells of to come."""
-    return replace(found, evidence={**found.evidence, _FORESEEN: True})
+def provisional(found: Finding) -> Finding:
+    """The finding where the change that it tells of can't be recorded yet."""
+    return replace(found, evidence={**found.evidence, _PROVISIONAL: True})
 
 
 # Everything above what is harmless or accepted: a run's check fails on it, and so does reconcile.
@@ -183,19 +185,19 @@ def once(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(seen.values(), key=lambda each: -each.verdict.severity)
 
 
-def why_nothing_is_proven(silent: Sequence[Finding], foreseen: Iterable[Finding]) -> str | None:
+def why_nothing_is_proven(silent: Sequence[Finding], unrecorded: Iterable[Finding]) -> str | None:
     """Why a look does not prove that all is complete up to it: the ledger alone can't say it later.
 
-    A witness was silent, or the look foresees what no plan has recorded yet: the worst of it.
+    A witness was silent, or the look shows what is not recorded with it: the worst of it.
     """
     if silent:
         return f"the look proves nothing, for {silent[0].cause}"
-    found = max(foreseen, key=lambda each: each.verdict.severity, default=None)
+    found = max(unrecorded, key=lambda each: each.verdict.severity, default=None)
     if found is None:
         return None
     return (
         f"the look proves nothing, for it showed {found.code.value} {found.verdict.value} of"
-        f" partition {found.partition}, and no plan has recorded that yet."
+        f" partition {found.partition}, and that is not on record."
     )
 
 

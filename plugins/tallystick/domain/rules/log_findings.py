@@ -21,7 +21,7 @@ from tallystick.domain.rules.a3_log_cut import cut_finding, doubted_logs
 from tallystick.domain.rules.a5_topic_recreated import A5, unknown_tail
 from tallystick.domain.rules.causes import ACCEPT, look_in_kept
 from tallystick.domain.rules.evidence import of_batch, of_held, of_kept
-from tallystick.domain.rules.findings import Finding, Place, finding, foreseen
+from tallystick.domain.rules.findings import Finding, Place, finding, provisional
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
@@ -108,7 +108,7 @@ def end_findings(
 def _tells_end(each: Finding) -> bool:
     verdict = Verdict.PROVEN_LOSS if each.rule.has(Trait.CUT) else Verdict.UNKNOWN
     is_end = each.rule.has(Trait.CUT) or each.rule == A5
-    return is_end and each.verdict is verdict and not each.is_foreseen
+    return is_end and each.verdict is verdict and not each.is_provisional
 
 
 def _end_on_record(feed: str, account: GenerationAccount, code: str, reason: str) -> Finding:
@@ -118,19 +118,12 @@ def _end_on_record(feed: str, account: GenerationAccount, code: str, reason: str
     return cut_finding(feed, account, None, ended)
 
 
-def foreseen_findings(
-    feed: str, generations: Mapping[int, GenerationAccount], changes: LogChanges, seen: Observation
-) -> tuple[Finding, ...]:
-    """What the next plan will find, as it is told before that plan has recorded it."""
-    return tuple(foreseen(each) for each in change_findings(feed, generations, changes, seen))
-
-
 def _held(feed: str, account: GenerationAccount, gone: LostRange) -> Finding:
     """What the log has no more, as long as files of attempts may hold it."""
     evidence = {**gone.evidence, **of_held(gone.held_in)}
     told = lost_finding(feed, account, gone.offsets, gone.code, evidence)
     why = " ".join(f"{path}: {reason}" for path, reason in gone.held_in.items())
-    return foreseen(
+    return provisional(
         replace(
             told,
             verdict=Verdict.UNKNOWN,

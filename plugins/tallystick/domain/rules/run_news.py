@@ -36,7 +36,7 @@ def told_by_run(
         for each in recorded
         if _told_at(each) >= since
         and _is_of_a_run(each.finding, own)
-        and not each.finding.is_foreseen
+        and not each.finding.is_provisional
         and each.finding_id not in over
     ]
     keys = {each.key for each in news}

@@ -110,7 +110,7 @@ def broker_findings(
     outlook: Outlook,
     terms: Terms,
 ) -> tuple[Finding, ...]:
-    """What the broker shows, but for the changes that the next plan will record with itself."""
+    """What the broker shows, but for what any look records with itself."""
     return (
         *lasting_findings(feed, generations, seen, outlook, terms),
         *unread_partitions(feed, generations, seen.snapshot),

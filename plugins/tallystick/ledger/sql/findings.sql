@@ -6,28 +6,19 @@ SELECT finding_id FROM finding
    FOR NO KEY UPDATE;
 
 -- name: supersede_findings
--- The same key with another verdict, or recorded by a plan where it was foreseen before: the old
--- statement is closed, and stays readable. What is foreseen takes the place of nothing but that.
+-- The same key with another verdict: the old statement is closed, and stays readable.
 UPDATE finding f SET state = 'superseded'
-  FROM unnest(:keys::bytea[], :verdicts::text[], :are_foreseen::boolean[])
-       AS seen(key, verdict, is_foreseen)
+  FROM unnest(:keys::bytea[], :verdicts::text[]) AS seen(key, verdict)
  WHERE f.feed = :feed AND f.key = seen.key AND f.state IN ('open', 'waived')
-   AND CASE WHEN seen.is_foreseen = (f.evidence ? 'foreseen') THEN f.verdict <> seen.verdict::verdict
-            ELSE NOT seen.is_foreseen END;
+   AND f.verdict <> seen.verdict::verdict;
 
 -- name: confirm_findings
--- What stands already is confirmed, with the evidence as it is now, and the words that follow it. What
--- is foreseen keeps those of the first look: two people may have accepted it. What attempts
--- may hold (held_in) has the newest: its waiver is of their directories.
+-- What stands already is confirmed, with the evidence as it is now, and the words that follow it.
 UPDATE finding f
-   SET last_confirmed_at = clock_timestamp(),
-       cause = CASE WHEN seen.keeps THEN f.cause ELSE seen.cause END,
-       next_step = CASE WHEN seen.keeps THEN f.next_step ELSE seen.next_step END,
-       evidence = CASE WHEN seen.keeps THEN f.evidence ELSE seen.evidence END
-  FROM (SELECT key, cause, next_step, evidence::jsonb AS evidence,
-               evidence::jsonb ? 'foreseen' AND NOT evidence::jsonb ? 'held_in' AS keeps
-          FROM unnest(:keys::bytea[], :causes::text[], :next_steps::text[], :evidences::text[])
-               AS told(key, cause, next_step, evidence)) seen
+   SET last_confirmed_at = clock_timestamp(), cause = seen.cause, next_step = seen.next_step,
+       evidence = seen.evidence::jsonb
+  FROM unnest(:keys::bytea[], :causes::text[], :next_steps::text[], :evidences::text[])
+       AS seen(key, cause, next_step, evidence)
  WHERE f.feed = :feed AND f.key = seen.key AND f.state IN ('open', 'waived');
 
 -- name: record_findings

@@ -19,7 +19,6 @@ from tallystick.domain.report.troubles import (
 from tallystick.domain.rules.a7_short_read import standing_short_reads
 from tallystick.domain.rules.a11_unreadable_record import standing_unreadable
 from tallystick.domain.rules.closing import Heard, ended_findings
-from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     Finding,
@@ -40,10 +39,9 @@ from tallystick.workflows.comparing.second_reading import (
     compare_newest,
 )
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.looking import foreseen_by_look, look_at_log
-from tallystick.workflows.planning.outlooks import outlook, terms
+from tallystick.workflows.planning.looking import look_at_log
+from tallystick.workflows.planning.outlooks import terms
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -82,19 +80,17 @@ def check(
     with at(services, "check"):
         begun_at = services.ledger.clock()
         look = look_at_log(services)
-        accounts, seen = look.accounts, look.seen
+        accounts, seen, around = look.accounts, look.seen, look.around
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
         logs = services.ledger.ended_logs(services.feed_name)
         stopped = [each for each in logs if each[0].state is GenerationState.STOPPED]
-        around = outlook(services, known, seen.snapshot)
-        waiting = {each.finding_id: each.finding for each in recorded if each.finding.is_foreseen}
-        # Listed after the look: what is gone by then was settled, and the next look tells of it.
-        to_come = foreseen_by_look(services, accounts, seen, staged(services)) if waiting else ()
-        known_keys = {each.key for each in told}
+        waiting = {
+            each.finding_id: each.finding for each in recorded if each.finding.is_provisional
+        }
         standing = (
-            # What a plan has told of files that hold a loss up: each run fails until it is settled.
-            *(each for each in to_come if held_in(each.evidence) and each.key in known_keys),
+            # Files hold a loss up: each run fails until they are settled.
+            *(each for each in look.findings if each.is_provisional),
             *end_findings(services.feed_name, stopped, told),
             *lasting_findings(services.feed_name, known, seen, around, terms(services)),
             *_missed_reconcile(services),
@@ -108,8 +104,7 @@ def check(
             storage=False,
             not_told=around.not_told,
         )
-        # What a look foresaw, and the run's plan has recorded otherwise.
-        ended = ended_findings(waiting, to_come, heard, known)
+        ended = ended_findings(waiting, look.findings, heard, known)
         services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)

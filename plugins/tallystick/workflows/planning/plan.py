@@ -1,44 +1,35 @@
-"""Plan: list what attempts hold, look at the log, decide, and perform what was decided.
+"""Plan: look at the log, decide, and perform what was decided, under the planning lock (`looking`).
 
-One ledger transaction holds the feed's planning lock around the look, the decision and its effects:
-a snapshot taken before the lock could be older than a rival's commit. A dry run decides by the same
-facts and shows what it has decided.
+A dry run decides by the same facts and shows what it has decided.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tallystick.domain.attempts.staged import Staged
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
 from tallystick.domain.deciding.decide import PlanFacts, PlanTerms, carried_out_as_frozen, decide
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import BatchId, GenerationId, Owner
 from tallystick.domain.planning.due import PlanLimits
-from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.waivers import as_accepted, evidence_digest
 from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
-from tallystick.ledger.planning import PlanningSession
 from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
-from tallystick.workflows.planning.gone_topic import recorded_if_gone
-from tallystick.workflows.planning.looking import record_look
-from tallystick.workflows.planning.many_values import collector_paused
-from tallystick.workflows.planning.observing import answered, observe
+from tallystick.workflows.planning.looking import LogFacts, Looking, facts_now, under_lock
+from tallystick.workflows.planning.observing import answered
 from tallystick.workflows.planning.plan_report import PlanReport, tell
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.other_feeds import require_root_outside
-from tallystick.workflows.stored.published_batches import require_ledger_not_behind
-from tallystick.workflows.stored.staging import staged
 
 log = logging.getLogger(__name__)
 
@@ -46,17 +37,6 @@ _SHOWN_FIRST: Final = (
     "Batch {} is committed, and the storage has refused to show it: a run publishes it first, and"
     " reads nothing before that."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the ledger knows when it is planned, or would know."""
-
-    accounts: Accounts
-    frozen: FrozenPlan | None
-    """The window's newest plan."""
-    staged: Staged
-    """What attempts may hold, listed before."""
 
 
 def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
@@ -74,9 +54,7 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     for batch_id in refused:
         publish(services, batch_id, owner)
     require_root_outside(services)
-    require_ledger_not_behind(services)
-    with recorded_if_gone(services):
-        report = _performed(services, window, owner)
+    report = _performed(services, window, owner)
     report = replace(report, warnings=(*edits, *report.warnings))
     tell(report)
     return report
@@ -90,12 +68,11 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
     _require_window(services, window)
     edits = told_edits(services, "plan")
     require_root_outside(services)
-    require_ledger_not_behind(services, is_dry_run=True)
-    ledger, feed = services.ledger, services.feed_name
     with at(services, "plan"):
-        there = staged(services)
-        known = _Known(ledger.accounts(feed), ledger.newest_plan(feed, window), there)
-        plan = _decided(services, known, window, owner)
+        facts = facts_now(services)
+        _require_whole_ledger(facts)
+        frozen = services.ledger.newest_plan(services.feed_name, window)
+        plan = _decided(facts, frozen, window, owner)
     report = _report(services, window, plan, services.clock.now())
     refused = map(_SHOWN_FIRST.format, refused_publishes(services))
     report = replace(report, warnings=(*edits, *refused, *report.warnings))
@@ -121,59 +98,55 @@ def _as_waived(services: Services, found: Sequence[Finding]) -> tuple[Finding, .
 
 def _performed(services: Services, window: Window | None, owner: Owner) -> PlanReport:
     """The plan, performed."""
-    while True:
-        with at(services, "plan"):
-            there = staged(services)
-        with (
-            at(services, "plan"),
-            collector_paused(),
-            services.ledger.planning(services.feed_name, services.topic) as session,
-        ):
-            earlier = session.first_planned_at(owner)
-            known = _Known(session.accounts(), session.newest_plan(window), there)
-            plan = _decided(services, known, window, owner)
-            if report := _carried_out(services, session, plan, window, owner):
-                if earlier:
-                    report = replace(report, planned_at=min(earlier, report.planned_at))
-                return report
-            if plan.look:
-                record_look(session, services.feed_name, known.accounts, plan.look)
-        # Commits don't wait for the lock. Each time one batch less is left that a plan may cut.
-        log.info("A batch was committed while the log was looked at: planning anew.")
+
+    def perform(looking: Looking) -> PlanReport | None:
+        _require_whole_ledger(looking)
+        earlier = looking.session.first_planned_at(owner)
+        plan = _decided(looking, looking.session.newest_plan(window), window, owner)
+        report = _carried_out(looking, plan, window, owner)
+        if report and earlier:
+            return replace(report, planned_at=min(earlier, report.planned_at))
+        return report
+
+    with at(services, "plan"):
+        return under_lock(services, perform)
+
+
+def _require_whole_ledger(known: LogFacts) -> None:
+    """Raise LedgerBehind, or what storage did not answer."""
+    if known.behind:
+        raise known.behind
 
 
 def _decided(
-    services: Services,
-    known: _Known,
-    window: Window | None,
-    owner: Owner | None,
+    known: LogFacts, frozen: FrozenPlan | None, window: Window | None, owner: Owner | None
 ) -> Plan:
     """The plan by one look at the log."""
-    if frozen := carried_out_as_frozen(known.frozen):
-        return frozen
+    if carried_out := carried_out_as_frozen(frozen):
+        return carried_out
     facts = PlanFacts(
-        terms=_terms(services),
+        terms=_terms(known.services),
         window=window,
         owner=owner,
-        seen=observe(services, known.accounts),
-        now=services.clock.now(),
-        frozen=known.frozen,
+        seen=known.seen,
+        now=known.services.clock.now(),
+        frozen=frozen,
         accounts=known.accounts,
         staged=known.staged,
     )
-    return answered(services, decide(facts))
+    return answered(known.services, decide(facts))
 
 
 def _carried_out(
-    services: Services, session: PlanningSession, plan: Plan, window: Window | None, owner: Owner
+    looking: Looking, plan: Plan, window: Window | None, owner: Owner
 ) -> PlanReport | None:
     """The plan's effects, in their order; None, and there are none, where one can't be had now."""
+    services, session = looking.services, looking.session
     if plan.look is None:
         return _report(services, window, plan, services.clock.now())
-    opened = session.apply(plan.changes, plan.look.snapshot)
+    opened = looking.record(plan.changes, plan.findings)
     if opened is None:
         return None
-    session.record_findings(plan.findings)
     report = _report(services, window, plan, services.clock.now())
     if plan.resumed:
         if plan.findings:

@@ -19,7 +19,6 @@ from tallystick.domain.logs.sameness import UNKNOWN, Sameness
 from tallystick.domain.logs.snapshot import PartitionBounds
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
-from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.findings import Finding
 from tallystick.ledger.proofs import BatchPlace
@@ -78,14 +77,11 @@ def _logs_as_read(
     One that was cut or re-created has other records at the same offsets: its transactions say
     nothing of the rows that were landed before.
     """
-    changes = judge_logs(accounts, seen)
-    over = {each.generation_id for each in (*changes.closed, *changes.stopped)}
     return {
         (account.ordinal, partition): bounds
         for partition, account in accounts.generations.items()
         if (bounds := seen.snapshot.partitions.get(partition))
         and account.state is GenerationState.OPEN
-        and account.generation_id not in over
         and seen.logs.get(partition, UNKNOWN).sameness is Sameness.SAME
     }
 

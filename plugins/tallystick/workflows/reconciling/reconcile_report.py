@@ -14,7 +14,7 @@ from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.proofs import LandedCounts
 from tallystick.workflows.comparing.second_reading import SecondReadReport
-from tallystick.workflows.reconciling.broker_look import BrokerLook
+from tallystick.workflows.planning.looking import Look
 from tallystick.workflows.reconciling.scrubbing import ScrubReport
 
 
@@ -87,7 +87,7 @@ class ReconcileReport:
 def partition_accounts(
     generations: Mapping[int, GenerationAccount],
     counts: Mapping[GenerationId, LandedCounts],
-    look: BrokerLook | None,
+    look: Look | None,
     isolation: Isolation,
     findings: Sequence[Finding],
     *,
@@ -103,16 +103,16 @@ def partition_accounts(
 def _partition(
     account: GenerationAccount,
     counts: Mapping[GenerationId, LandedCounts],
-    look: BrokerLook | None,
+    look: Look | None,
     isolation: Isolation,
     findings: Sequence[Finding],
     now: datetime,
 ) -> PartitionAccount:
     bounds, left = None, None
     number = account.partition.partition
-    if look and look.seen.snapshot.topic_id == account.topic_id:
-        bounds = look.seen.snapshot.partitions.get(number)
-        left = time_to_loss(look.seen.snapshot, number, look.around, now=now).shortest
+    if look and look.snapshot.topic_id == account.topic_id:
+        bounds = look.snapshot.partitions.get(number)
+        left = time_to_loss(look.snapshot, number, look.around, now=now).shortest
     mine = [each.verdict for each in findings if each.partition in (None, number)]
     readable = bounds.readable_until(isolation) if bounds else None
     landed = counts.get(account.generation_id, LandedCounts())

@@ -2,8 +2,7 @@
 
 Each witness is asked on its own. One that does not answer makes its part UNKNOWN, never OK, and the
 others are heard all the same. What is on record of findings, looks and full reads is all that is
-changed. A loss or a cut that the next plan will record with the change itself is on record from
-here on as foreseen.
+changed; and of logs, what the look at the broker shows, as any look changes it.
 """
 
 from __future__ import annotations
@@ -24,11 +23,13 @@ from tallystick.domain.rules.u1_could_not_tell import BROKER, STORAGE, Unread, c
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import (
     LedgerWitness,
+    broker_findings,
     ledger_findings,
 )
 from tallystick.domain.verdicts import FindingState
-from tallystick.errors import SourceError, StorageError, TopicGone
+from tallystick.errors import SourceError, StorageError
 from tallystick.ledger.evidence import SettledRanges
+from tallystick.ledger.proofs import BatchPlace
 from tallystick.ports.progress import Progress
 from tallystick.workflows.comparing.second_reading import (
     NOTHING_COMPARED,
@@ -37,8 +38,9 @@ from tallystick.workflows.comparing.second_reading import (
 )
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
-from tallystick.workflows.planning.gone_topic import gone_findings
-from tallystick.workflows.reconciling.broker_look import BrokerLook, look_at_broker
+from tallystick.workflows.planning.looking import Look, look_at_log
+from tallystick.workflows.planning.outlooks import terms
+from tallystick.workflows.reconciling.aborted_check import aborted_findings
 from tallystick.workflows.reconciling.payload_check import PayloadsLook, look_at_payloads
 from tallystick.workflows.reconciling.reconcile_report import ReconcileReport, partition_accounts
 from tallystick.workflows.reconciling.scrubbing import ScrubReport, scrub
@@ -66,23 +68,20 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
 def _compared(services: Services, level: Level) -> ReconcileReport:
     feed, begun_at = services.feed_name, services.ledger.clock()
     taken_at = min(services.clock.now(), begun_at)
-    accounts = services.ledger.accounts(feed)
     places = services.ledger.batch_places(feed)
     silent: list[Finding] = []
-    look: BrokerLook | None = None
-    gone: Sequence[Finding] = ()
+    look: Look | None = None
+    shown: Sequence[Finding] = ()
     services.progress(Progress("ask the broker"))
     try:
-        look = look_at_broker(services, places)
+        look, shown = _look_at_broker(services, places)
     except SourceError as error:
         silent.append(_unheard(services, BROKER, "the broker", error, taken_at))
-        gone = gone_findings(services, accounts) if isinstance(error, TopicGone) else ()
-    else:
-        accounts = look.accounts
+    accounts = look.accounts if look else services.ledger.accounts(feed)
     unsound = services.ledger.unsound(feed)
     found = [
         *_ledger_findings(services, accounts, unsound),
-        *(look.standing if look else gone),
+        *shown,
     ]
     stored = StorageLook()
     if level >= Level.L2:
@@ -98,8 +97,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     )
     if is_ledger_behind((*found, *recorded)):
         found = perhaps_landed(found)
-        look = look and replace(look, foreseen=perhaps_landed(look.foreseen))
-    found = once([*found, *(look.foreseen if look else ())])
+    found = once(found)
     services.ledger.record_findings(feed, found)
     read: Mapping[BatchId, bool] = {}
     scrubbed: ScrubReport | None = None
@@ -115,12 +113,12 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     compared = _second_read(services, look) if level >= Level.L4 else NOTHING_COMPARED
     found = once([*found, *compared.findings])
     silent += compared.unheard
-    doubt = why_nothing_is_proven(silent, look.foreseen if look else ())
+    doubt = why_nothing_is_proven(silent, ())
     if look and look.snapshot_id is not None and doubt:
         services.ledger.doubt_look(look.snapshot_id, doubt)
     heard = Heard(
         taken_at,
-        broker=look.seen.snapshot if look else None,
+        broker=look.snapshot if look else None,
         storage=stored.has_listed,
         read_in_full=read,
         offsets_read=stored.rows.read,
@@ -162,11 +160,24 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     )
 
 
-def _second_read(services: Services, look: BrokerLook | None) -> SecondReadReport:
+def _look_at_broker(
+    services: Services, places: Sequence[BatchPlace]
+) -> tuple[Look, Sequence[Finding]]:
+    """A look, and all that is said by it; raises SourceError."""
+    look = look_at_log(services)
+    feed, accounts, seen = services.feed_name, look.accounts, look.seen
+    return look, (
+        *look.findings,
+        *broker_findings(feed, accounts.generations, seen, look.around, terms(services)),
+        *aborted_findings(services, places, accounts, seen),
+    )
+
+
+def _second_read(services: Services, look: Look | None) -> SecondReadReport:
     """What a second reader says, from the log starts of this look."""
     if look is None:
         return NOTHING_COMPARED
-    return second_read(services, look.accounts, look.seen.snapshot)
+    return second_read(services, look.accounts, look.snapshot)
 
 
 def _unheard(

@@ -15,7 +15,6 @@ from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, RepairFacts
@@ -28,10 +27,10 @@ from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState
-from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused
+from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused, StorageError
 from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.publishing import CommittedBatch
-from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.looking import LogFacts
 from tallystick.workflows.repairing.cut_logs import cut_at
 from tallystick.workflows.repairing.shared_offsets import with_all_holders
 from tallystick.workflows.services import Services
@@ -44,38 +43,37 @@ _FEW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The plan, and the look by which it was made."""
+    """The plan, and what it is about."""
 
     plan: RepairPlan
-    seen: Observation
     evidence: tuple[str, ...]
     """The digests of all the findings that it is about, each once."""
 
 
 def decided_repair(
-    services: Services,
+    known: LogFacts,
     ledger: Ledger,
-    accounts: Accounts,
     finding_ids: Collection[int],
     owner: Owner | None,
     *,
     digests: Collection[str],
-    is_behind: bool,
 ) -> Decided:
     """What can be done now about these findings, all open ones when none is named.
 
     Raises RepairRefused for a number that no standing finding of the feed has. Where `digests` are
-    given, raises EvidenceChanged for a finding whose evidence has none of them.
+    given, raises EvidenceChanged for a finding whose evidence has none of them. LedgerBehind where
+    anything is to be landed.
     """
+    services = known.services
+    if isinstance(known.behind, StorageError):
+        raise known.behind
     _require_known(services, ledger, finding_ids)
     standing = chosen_findings(services, ledger, finding_ids)
     _require_as_read(standing, digests)
     chosen, named, later = _named(services, ledger, standing)
-    seen = observe(services, accounts)
-    # What the next plan will record of the logs: a repair decides by it, and leaves it to that one.
-    changes = judge_logs(accounts, seen)
-    stopping = {each.generation_id: each.reason for each in changes.stopped}
-    changed = {each.batch_id for each in changes.cuts}
+    accounts, snapshot = known.accounts_after, known.seen.snapshot
+    # Also what attempts may hold is left to the next run: that settles it.
+    changed = {each.batch_id for each in judge_logs(known.accounts, known.seen).cuts}
     batches = {
         batch.plan.batch_id: batch
         for batch_id in sorted(named)
@@ -91,20 +89,15 @@ def decided_repair(
     gone = missing - in_staging - replaced.keys()
     facts = RepairFacts(
         accounts=accounts,
-        snapshot=seen.snapshot,
+        snapshot=snapshot,
         manifests={batch_id: each.manifest for batch_id, each in batches.items()},
         missing=missing,
         in_staging=in_staging,
         replaced=replaced,
-        stopping={
-            partition: stopping[account.generation_id]
-            for partition, account in accounts.generations.items()
-            if account.generation_id in stopping
-        },
-        cut_at=cut_at(services, accounts.generations, seen.snapshot),
+        cut_at=cut_at(services, accounts.generations, snapshot),
         roots=feed_roots(beside),
         is_operators_word=bool(finding_ids),
-        is_ledger_behind=is_behind,
+        is_ledger_behind=known.behind is not None,
         unexplained=unexplained_paths(beside, batches.values(), gone),
         sole_copies=_sole_copies(beside, chosen),
         adoptable=[
@@ -121,7 +114,9 @@ def decided_repair(
     )
     left = [NotMended(each.finding_id, LATER) for each in later]
     evidence = tuple(dict.fromkeys(each.digest for each in standing))
-    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), seen, evidence)
+    if known.behind and plan.needs_whole_ledger:
+        raise known.behind
+    return Decided(replace(plan, not_mended=(*plan.not_mended, *left)), evidence)
 
 
 def chosen_findings(

@@ -24,13 +24,12 @@ from tallystick.workflows.committing.publishing import finish
 from tallystick.workflows.landing.run import BatchOutcome, carry_out_all, noted
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
-from tallystick.workflows.planning.looking import record_look
+from tallystick.workflows.planning.looking import Looking, facts_now, under_lock
 from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
 from tallystick.workflows.repairing.telling import tell
 from tallystick.workflows.services import Services
-from tallystick.workflows.stored.published_batches import why_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +87,10 @@ def dry_repair(
     would.
     """
     told_edits(services, "repair")
-    behind = why_behind(services, is_dry_run=True)
     with at(services, "repair"):
-        ledger = services.ledger
-        accounts = ledger.accounts(services.feed_name)
-        decided = decided_repair(
-            services,
-            ledger,
-            accounts,
-            finding_ids,
-            None,
-            digests=digests,
-            is_behind=behind is not None,
-        )
-    plan = decided.plan
-    if behind and plan.needs_whole_ledger:
-        raise behind
+        known = facts_now(services)
+        decided = decided_repair(known, services.ledger, finding_ids, None, digests=digests)
+    plan, behind = decided.plan, known.behind
     return RepairReport(
         services.feed_name,
         services.topic,
@@ -165,39 +152,29 @@ def begin_repair(
 ) -> BegunRepair:
     """Decide, open generations on the operator's word, claim: in one transaction of the ledger."""
     told_edits(services, "repair")
-    behind = why_behind(services, is_dry_run=False)
-    with (
-        at(services, "repair"),
-        services.ledger.planning(services.feed_name, services.topic) as session,
-    ):
-        accounts = session.accounts()
+
+    def perform(looking: Looking) -> BegunRepair | None:
         # The session has the ledger's connection; the rest is read beside it.
         with closing(services.second_ledger()) as ledger:
-            decided = decided_repair(
-                services,
-                ledger,
-                accounts,
-                finding_ids,
-                owner,
-                digests=digests,
-                is_behind=behind is not None,
-            )
-        plan = decided.plan
-        if behind and plan.needs_whole_ledger:
-            raise behind
-        session.apply(plan.changes, None)
-        opened = [each.partition.partition for each in plan.changes.opened]
-        record_look(session, services.feed_name, accounts, decided.seen, opened)
+            plan = decided_repair(looking, ledger, finding_ids, owner, digests=digests).plan
+        if looking.record_look(plan.changes) is None:
+            return None
         begun: list[BatchPlan] = []
         if plan.claims:
             batches = [
                 *(_batch(services, each) for each in plan.land_again),
                 *(_batch_of_one(services, each) for each in plan.read_again),
             ]
-            frozen = session.freeze(None, batches, plan.adopted, owner=owner, lease=services.lease)
+            frozen = looking.session.freeze(
+                None, batches, plan.adopted, owner=owner, lease=services.lease
+            )
             begun = [each.plan for each in (*frozen.batches, *frozen.adopted)]
-    tell(services.feed_name, plan)
-    return BegunRepair(plan, begun)
+        return BegunRepair(plan, begun)
+
+    with at(services, "repair"):
+        begun = under_lock(services, perform)
+    tell(services.feed_name, begun.plan)
+    return begun
 
 
 def _batch(services: Services, draft: LandAgain) -> BatchPlan:

@@ -129,7 +129,7 @@ def _strays_moved(
 def _may_move(services: Services, failures: list[IngestionError]) -> bool:
     """False while the ledger is behind, or nobody can tell: a stray may be a forgotten batch's."""
     may_move = False
-    with noted(failures):
+    with noted(failures), at(services, "repair"):
         behind = why_behind(services)
         may_move = behind is None
         if behind:

@@ -48,7 +48,7 @@ def plan_lines(plan: RepairPlan) -> Iterator[tuple[int, str]]:
         if opened.expired:
             yield (
                 logging.WARNING,
-                f"{opened.expired} has expired: the next plan records it as lost.",
+                f"{opened.expired} has expired: the next look records it as lost.",
             )
     for left in plan.not_mended:
         yield logging.WARNING, f"Finding {left.finding_id} is left: {left.reason}"

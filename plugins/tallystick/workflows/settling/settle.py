@@ -41,7 +41,7 @@ from tallystick.workflows.committing.taking_over import commit_proven, take_over
 from tallystick.workflows.committing.verification import verify_and_commit
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
-from tallystick.workflows.planning.looking import look_at_log
+from tallystick.workflows.planning.looking import Looking, under_lock
 from tallystick.workflows.services import Services
 from tallystick.workflows.settling.claiming_again import (
     ClaimedAgain,
@@ -53,7 +53,7 @@ from tallystick.workflows.settling.claiming_again import (
 from tallystick.workflows.settling.offers import Offer, offers_of
 from tallystick.workflows.stored.asking_attempts import AskedAttempts
 from tallystick.workflows.stored.other_feeds import require_root_outside
-from tallystick.workflows.stored.published_batches import feed_roots, require_ledger_not_behind
+from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.staged_attempts import (
     batches_in_staging,
     known_batch,
@@ -98,16 +98,25 @@ def settle_attempts(services: Services, owner: Owner) -> Settled:
             return Settled()
         told_edits(services, "plan")
         require_root_outside(services)
-        look = look_at_log(services)
-        pending = pending_losses(look.accounts, look.seen, services.isolation)
+        if not services.ledger.accounts(services.feed_name).generations:
+            return Settled()
+        pending = under_lock(services, _pending)
         if not (pending.batches or pending.lost):
             return Settled()
-        require_ledger_not_behind(services)
     settling = _Settling(services, pending, owner)
     settling.require_none_forgotten()
     settling.commit_what_is_proven()
     settling.give_up_the_rest()
     return settling.done()
+
+
+def _pending(looking: Looking) -> PendingLosses:
+    """What this look would end; the plan that follows looks again, and records it."""
+    looking.record_alone()
+    pending = pending_losses(looking.accounts, looking.seen, looking.services.isolation)
+    if looking.behind and (pending.batches or pending.lost):
+        raise looking.behind
+    return pending
 
 
 def give_up(services: Services, path: str, place: str, owner: Owner) -> bool:

@@ -14,7 +14,6 @@ from tallystick.domain.batches.stored_file import UnknownDirectories
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.errors import FileMissing, LedgerBehind
 from tallystick.ports.file_store import StoredEntry
-from tallystick.workflows.place import at
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import listed_files
 from tallystick.workflows.stored.stray_rows import is_news_to_ledger
@@ -65,44 +64,35 @@ def _has_news(services: Services, directory: str) -> bool:
     )
 
 
-def require_ledger_not_behind(services: Services, *, is_dry_run: bool = False) -> None:
-    """Raise LedgerBehind, with its finding on record, for published batches that the ledger lacks.
+def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind | None:
+    """Says that the storage has published batches that the ledger lacks; None where it has none.
 
-    A dry run raises the same, and leaves nothing on record.
+    The finding is on record then, but for a dry run.
 
     Hours in which nothing has changed since they were compared with this very ledger are passed: a
     ledger that was restored remembers an older look, and one that is new remembers none.
     """
     behind: list[BatchPath] = []
     bare: list[BatchPath] = []
-    with at(services, "plan"):
-        compared = services.ledger.compared_hours(services.feed_name)
-        hours = _Hours(compared, services.store.clock_ms())
-        for root in feed_roots(services):
-            unknown = _unknown(services, list(batch_paths(services, root, hours)))
-            behind += unknown.told
-            bare += unknown.bare
-        if behind or bare:
-            told, untold = (_as_listed(services, paths) for paths in (behind, bare))
-            if not is_dry_run:
-                found = ledger_behind(services.feed_name, services.topic, told, untold)
-                services.ledger.record_findings(services.feed_name, found)
-            raise LedgerBehind(services.feed_name, [*told, *untold])
-        if hours.listed and not is_dry_run:
-            services.ledger.note_hours(services.feed_name, hours.listed)
+    compared = services.ledger.compared_hours(services.feed_name)
+    hours = _Hours(compared, services.store.clock_ms())
+    for root in feed_roots(services):
+        unknown = _unknown(services, list(batch_paths(services, root, hours)))
+        behind += unknown.told
+        bare += unknown.bare
+    if behind or bare:
+        told, untold = (_as_listed(services, paths) for paths in (behind, bare))
+        if not is_dry_run:
+            found = ledger_behind(services.feed_name, services.topic, told, untold)
+            services.ledger.record_findings(services.feed_name, found)
+        return LedgerBehind(services.feed_name, [*told, *untold])
+    if hours.listed and not is_dry_run:
+        services.ledger.note_hours(services.feed_name, hours.listed)
+    return None
 
 
 def _as_listed(services: Services, paths: Iterable[BatchPath]) -> UnknownDirectories:
     return {str(each): listed_files(_entries(services, str(each))) for each in paths}
-
-
-def why_behind(services: Services, *, is_dry_run: bool = False) -> LedgerBehind | None:
-    """What `require_ledger_not_behind` raises, for who goes on without what this forbids."""
-    try:
-        require_ledger_not_behind(services, is_dry_run=is_dry_run)
-    except LedgerBehind as error:
-        return error
-    return None
 
 
 @dataclass(slots=True)

@@ -168,9 +168,9 @@ def test_what_nobody_claims_is_lost_but_for_what_files_may_hold(
     assert [each.offsets for each in changes.held] == stands
 
 
-def test_what_attempts_may_hold_is_unknown_and_foreseen() -> None:
+def test_what_attempts_may_hold_is_unknown_and_provisional() -> None:
     found = told(changes_when(there(held((5, 9)))))
-    assert (found.verdict, found.is_foreseen) == (Verdict.UNKNOWN, True)
+    assert (found.verdict, found.is_provisional) == (Verdict.UNKNOWN, True)
     assert found.cause.endswith("But attempts may hold them: /staging/1: it is refused.")
 
 

@@ -167,9 +167,6 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
         pytest.param(MISSING, log(0, 4), "ends at 4, within the file", id="1 the log is shorter"),
         pytest.param(MISSING, accounts(STOPPED), "is stopped", id="1 stopped"),
         pytest.param(
-            MISSING, {"stopping": {0: "its end."}}, "was cut: its end.", id="1 to be stopped"
-        ),
-        pytest.param(
             MISSING,
             accounts(replace(ACCOUNT, ordinal=2)),
             "generation 1 of orders-0 is closed",
@@ -243,12 +240,6 @@ def test_it_is_mended(finding: Finding, changes: dict[str, Any], expected: Repai
             accounts(replace(UNREADABLE, state=GenerationState.STOPPED)) | NAMED,
             "was cut",
             id="5 named, and stopped",
-        ),
-        pytest.param(
-            NOT_READ,
-            accounts(UNREADABLE) | {"stopping": {0: "its end."}} | NAMED,
-            "was cut",
-            id="5 named, and to be stopped",
         ),
         pytest.param(
             NOT_READ,

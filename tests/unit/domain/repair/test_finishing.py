@@ -38,7 +38,6 @@ def facts(*adoptable: BatchId) -> RepairFacts:
         missing=(),
         in_staging=(),
         replaced=(),
-        stopping={},
         cut_at={},
         roots=(),
         is_operators_word=False,

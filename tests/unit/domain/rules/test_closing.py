@@ -10,7 +10,7 @@ from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
-from tallystick.domain.rules.findings import Finding, Level, foreseen
+from tallystick.domain.rules.findings import Finding, Level, provisional
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import (
     BATCH,
@@ -120,11 +120,11 @@ OF_NEW_TOPIC = without(0, is_leaderless=False, topic_id="u")
         (found("A3", Level.L1), ALL, account(), False),
         (found("A3", Level.L1), ALL, account(ordinal=2), True),
         (found("A3", Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), False),
-        (foreseen(found("A1", Level.L1)), ALL, account(), True),
-        (foreseen(found("A3", Level.L1)), ALL, account(), True),
-        (foreseen(found("A1", Level.L1)), replace(ALL, broker=None), account(), False),
-        (foreseen(found("A1", Level.L1)), replace(ALL, broker=without(0)), account(), False),
-        (foreseen(found("A1", Level.L1)), replace(ALL, broker=without(1)), account(), True),
+        (provisional(found("A1", Level.L1)), ALL, account(), True),
+        (provisional(found("A3", Level.L1)), ALL, account(), True),
+        (provisional(found("A1", Level.L1)), replace(ALL, broker=None), account(), False),
+        (provisional(found("A1", Level.L1)), replace(ALL, broker=without(0)), account(), False),
+        (provisional(found("A1", Level.L1)), replace(ALL, broker=without(1)), account(), True),
         (found("Z5", Level.L1), ALL, account(frontier=4), False),
         (found("Z5", Level.L1), ALL, account(frontier=5), True),
         (found("Z5", Level.L1), ALL, account(ordinal=2, frontier=0), True),
@@ -159,8 +159,8 @@ def test_what_could_not_be_asked_was_not_looked_at(
 
 
 @pytest.mark.parametrize("is_heard", [True, False])
-def test_what_was_foreseen_ends_where_a_look_foresees_it_no_more(is_heard: bool) -> None:
-    finding = foreseen(found("A1", Level.L1))
+def test_what_is_provisional_ends_where_a_look_tells_it_no_more(is_heard: bool) -> None:
+    finding = provisional(found("A1", Level.L1))
     heard = ALL if is_heard else replace(ALL, broker=None)
     assert (7 in ended_findings({7: finding}, [], heard, account())) is is_heard
     assert ended_findings({7: finding}, [finding], heard, account()) == {}

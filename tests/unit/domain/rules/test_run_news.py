@@ -11,7 +11,7 @@ from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.a8_committed_file_missing import OF_LOST
 from tallystick.domain.rules.evidence import of_batch
-from tallystick.domain.rules.findings import Finding, foreseen
+from tallystick.domain.rules.findings import Finding, provisional
 from tallystick.domain.rules.run_news import open_beside, told_by_run
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -36,7 +36,7 @@ LOST, STALLED = a_finding("A1"), a_finding("N2")
         pytest.param(stored(LOST), True, id="found when the run began"),
         pytest.param(stored(LOST, -1), False, id="found before"),
         pytest.param(stored(LOST, -1, 1), False, id="found before, and seen again"),
-        pytest.param(stored(foreseen(LOST)), False, id="foreseen"),
+        pytest.param(stored(provisional(LOST)), False, id="provisional"),
         pytest.param(stored(LOST, number=8), False, id="over by now"),
         pytest.param(stored(a_finding("A6")), False, id="found by a reconcile"),
         pytest.param(stored(a_finding("A7", Level.L0)), True, id="short read"),

@@ -221,7 +221,7 @@ COMMENT ON COLUMN broker_snapshot.looked_at IS
   'The instant up to which the look may prove something: the earlier one of both clocks.';
 COMMENT ON COLUMN broker_snapshot.doubt IS
   'Why nothing is proven to be complete up to this look: another witness was silent, or the log
-has changed and no plan has recorded it yet; null where there was no doubt.';
+had changed and that could not be recorded with it; null where there was no doubt.';
 COMMENT ON COLUMN broker_snapshot.leaderless_count IS
   'Partitions that could not be asked: their absence from the others says nothing.';
 CREATE INDEX broker_snapshot_by_feed ON broker_snapshot (feed, look_number);
