@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from tallystick.settings.kafka_properties import TOKEN_URL
+from tallystick.settings.kafka_connection import TOKEN_URL
 
 _NO_TOKEN: Final = "Failed to acquire SASL OAUTHBEARER token"
 # The codes of RFC 6749; which HTTP status there was, the library seldom says.
