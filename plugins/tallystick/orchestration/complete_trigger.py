@@ -17,7 +17,7 @@ from typing import Any, Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tallystick.errors import IngestionError
-from tallystick.orchestration.asked_completeness import Answer, ask
+from tallystick.orchestration.complete_sensor import Answer, ask
 from tallystick.orchestration.connections import airflow_connection_async
 from tallystick.settings.connections import Connection
 from tallystick.wiring.adapters import LEDGER_CONNECTION, patient_ledger

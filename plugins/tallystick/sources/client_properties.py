@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from tallystick.settings.kafka_properties import (
+from tallystick.settings.kafka_connection import (
     CLIENT_ID,
     CLIENT_SECRET,
     OAUTHBEARER,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from tallystick.errors import ConfigurationError, SecretsExposed
-from tallystick.settings.kafka_properties import (
+from tallystick.settings.kafka_connection import (
     CLIENT_ID,
     CLIENT_SECRET,
     DEFAULT_CLIENT,

@@ -28,7 +28,7 @@ from tallystick.settings.feeds import feed_names, feeds_folder
 from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
-from tallystick.settings.spark_connect import CONN_TYPE, SparkConnectConnection, session_url
+from tallystick.settings.spark_connection import CONN_TYPE, SparkConnectConnection, session_url
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.installed_spark import require_hadoop_conf, require_kubernetes, require_spark
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text

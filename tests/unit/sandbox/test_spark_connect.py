@@ -12,8 +12,7 @@ from sandbox.errors import ServiceFailed
 from sandbox.services.spark_connect import MEMORY_SETTINGS, SparkConnect
 from sandbox.stack import USUAL_PORTS, Sandbox
 from tallystick.settings.connections import connection_in
-from tallystick.settings.spark_connect import SparkConnectConnection
-from tallystick.settings.spark_connection import SparkConnection
+from tallystick.settings.spark_connection import SparkConnectConnection, SparkConnection
 from tallystick.spark.command import SHORT_LIVED_CONSUMERS
 
 

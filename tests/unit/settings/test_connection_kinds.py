@@ -12,8 +12,7 @@ from pydantic import SecretBytes
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import Connection, connection_in, parse_connection
 from tallystick.settings.hdfs_connection import WebHdfsConnection
-from tallystick.settings.kafka_connection import KafkaConnection
-from tallystick.settings.kafka_properties import KNOWN
+from tallystick.settings.kafka_connection import KNOWN, KafkaConnection
 from tallystick.settings.ledger_connection import LedgerConnection
 from tallystick.settings.spark_connection import SparkConnection
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from sandbox.clusters.authority import Authority
 from sandbox.entry.system import ensure_java
 from tallystick.errors import ConfigurationError
-from tallystick.settings.kafka_properties import checked_properties
+from tallystick.settings.kafka_connection import checked_properties
 from tallystick.settings.kafka_tls import CA, CERTIFICATE, KEY
 
 PASSWORD = "of-the-key-1"

@@ -16,11 +16,9 @@ from sandbox.clusters.authority import Authority
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import connection_of
 from tallystick.settings.hdfs_connection import WebHdfsConnection
-from tallystick.settings.kafka_connection import KafkaConnection
-from tallystick.settings.kafka_properties import checked_properties
+from tallystick.settings.kafka_connection import KafkaConnection, checked_properties
 from tallystick.settings.ledger_connection import LedgerConnection
-from tallystick.settings.spark_connect import SparkConnectConnection
-from tallystick.settings.spark_connection import SparkConnection
+from tallystick.settings.spark_connection import SparkConnectConnection, SparkConnection
 
 SECRET = "S3CRET"
 KEY = (

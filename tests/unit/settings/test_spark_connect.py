@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
 from tallystick.errors import ConfigurationError
 from tallystick.settings.connections import parse_connection
-from tallystick.settings.spark_connect import SparkConnectConnection, session_url
+from tallystick.settings.spark_connection import SparkConnectConnection, session_url
 
 SERVERS = [
     ("spark-connect://h:15002", "sc://h:15002"),

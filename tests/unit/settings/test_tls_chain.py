@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tallystick.errors import ConfigurationError
-from tallystick.settings.kafka_properties import checked_properties
+from tallystick.settings.kafka_connection import checked_properties
 from tallystick.settings.kafka_tls import CERTIFICATE, KEY
 
 TLS = {"bootstrap.servers": "k:9093", "security.protocol": "SSL"}

@@ -17,7 +17,7 @@ from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, StorageUnavailable
 from tallystick.ledger.overview import FeedHead
-from tallystick.orchestration.asked_completeness import ask
+from tallystick.orchestration.complete_sensor import ask
 from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
