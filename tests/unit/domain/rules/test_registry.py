@@ -14,11 +14,12 @@ from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.snapshot import BatchHead
 from tallystick.domain.rows.scrub import ReadFile
+from tallystick.domain.rows.second_read import Difference, SliceRead
 from tallystick.domain.rules.a3_log_cut import has_lost_unlanded
 from tallystick.domain.rules.a6_ledger_unsound import left_unread, skips_in_ledger
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.a10_ledger_behind import ledger_behind, perhaps_landed
-from tallystick.domain.rules.c3_rows_differ import place_of
+from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows, place_of
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings, ending_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding, FindingCode, Level
 from tallystick.domain.rules.landed_files import missing_or_changed
@@ -47,13 +48,14 @@ from tests.unit.domain.rules.test_what_makes_it_worse import (
     Told,
     of_log,
     read_in_full,
+    record,
 )
 
 LANDED = an_account(frontier=5, anchor_offset=4, last_seen_until=7)
 
 # What a rule says beside all that `WORSE` has it say.
 ELSE: Final[Mapping[str, Told]] = {
-    "A1": perhaps_landed(of_log(bounds(6, 9))),
+    "A1": [*perhaps_landed(of_log(bounds(6, 9))), *of_log(bounds(0, 9), added=bounds(6, 9))],
     "A2": perhaps_landed(of_log(bounds(6, 9), head=BatchHead(5, 9, None, 1, None))),
     "A6": [
         *perhaps_landed(skips_in_ledger(FEED, LANDED, [a_range(0, 4)])),
@@ -65,6 +67,15 @@ ELSE: Final[Mapping[str, Told]] = {
     ],
     "A10": ledger_behind(FEED, TOPIC, {}, {"/bare": ()}),
     "C1": read_in_full(now=StoredFile(ONE.length_bytes, ONE.checksum)),
+    "C3": differing_rows(
+        MANIFEST,
+        MANIFEST.files,
+        [
+            ComparedSlice(
+                SliceRead(a_range(0, 8), (), 0, 8), (Difference(3, record(3, b"v"), None),)
+            )
+        ],
+    ),
     "N1": missed_reconcile(FEED, TOPIC, NOON - timedelta(days=3), timedelta(hours=1), NOON),
     "U1": [
         could_not_compare(FEED, TOPIC, "it is away."),

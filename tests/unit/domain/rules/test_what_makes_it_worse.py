@@ -99,9 +99,10 @@ def of_log(
     head: BatchHead | None = None,
     topic_id: str = "topic-id-1",
     seen_until: int = 9,
+    added: PartitionBounds | None = None,
 ) -> Told:
     known = by_partition(an_account(frontier=5, anchor_offset=4, last_seen_until=seen_until))
-    snapshot = a_snapshot({0: now}, topic_id=topic_id)
+    snapshot = a_snapshot({0: now} | ({1: added} if added else {}), topic_id=topic_id)
     seen = Observation(snapshot, {0: check} if check else {}, {}, {0: head} if head else {})
     return change_findings(FEED, known, judge_logs(Accounts(known, ()), seen), seen)
 
