@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.repository import said_by_new_python
+import os
+import subprocess
+import sys
+
+from tests.orchestration.conftest import ROOT
 
 START = """
 import sys
@@ -20,4 +24,11 @@ WarmExecutor(parallelism=1).start()
 
 
 def test_tasks_find_their_libraries_imported_and_none_of_our_own_code() -> None:
-    assert said_by_new_python(START) == "True [] False"
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "True [] False"
