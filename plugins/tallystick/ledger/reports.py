@@ -201,7 +201,9 @@ class Reports(Tables):
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement, with the run that has made it; its number."""
         seconds = document.seconds_to_loss
-        left = None if seconds is None else timedelta(seconds=min(seconds, _LONGEST_SECONDS))
+        left = (
+            None if seconds is None else timedelta(seconds=max(0, min(seconds, _LONGEST_SECONDS)))
+        )
         with self._connection.writing() as transaction:
             stored = transaction.one(
                 "store_report",

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_MS = timedelta(milliseconds=1)
+_LONGEST_MS = timedelta.max // _MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,8 @@ def _left_by_age(head: BatchHead, retention_ms: int | None, now: datetime) -> ti
     if retention_ms is None or head.max_timestamp_ms is None:
         return None
     # Whole numbers: a timestamp may claim a year that no datetime can hold.
-    now_ms = (now - _EPOCH) // timedelta(milliseconds=1)
-    left_ms = head.max_timestamp_ms + retention_ms - now_ms
-    longest_ms = timedelta.max // timedelta(milliseconds=1)
-    return timedelta(milliseconds=max(-longest_ms, min(left_ms, longest_ms)))
+    now_ms = (now - _EPOCH) // _MS
+    return as_time(head.max_timestamp_ms + retention_ms - now_ms)
 
 
 def _left_by_size(
@@ -97,4 +97,9 @@ def _left_by_size(
     if grown <= 0 or elapsed <= timedelta():
         return None
     left_bytes = retention_bytes - bytes_behind(head, bounds)
-    return elapsed * (left_bytes / (grown * _bytes_per_offset(head)))
+    return as_time(elapsed / _MS * left_bytes / (grown * _bytes_per_offset(head)))
+
+
+def as_time(milliseconds: float) -> timedelta:
+    """So much time, or the most that can be told: a limit may stand for "for ever"."""
+    return timedelta(milliseconds=max(-_LONGEST_MS, min(milliseconds, _LONGEST_MS)))

@@ -13,7 +13,7 @@ from typing import Final
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.logs.outlook import Outlook, TimeToLoss, bytes_behind, time_to_loss
+from tallystick.domain.logs.outlook import Outlook, TimeToLoss, as_time, bytes_behind, time_to_loss
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import offset_range
 from tallystick.domain.rules.causes import same_topic
@@ -86,7 +86,7 @@ def _is_near(
     left: TimeToLoss, before_long: timedelta, retention_ms: int | None, fullness: float
 ) -> bool:
     by_age, by_size = left.by_age, left.by_size
-    half_age = timedelta(milliseconds=retention_ms) / 2 if retention_ms is not None else timedelta()
+    half_age = as_time(retention_ms) / 2 if retention_ms is not None else timedelta()
     return (by_age is not None and by_age < min(before_long, half_age)) or (
         by_size is not None and by_size < before_long and fullness > 0.5
     )

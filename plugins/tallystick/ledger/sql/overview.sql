@@ -24,18 +24,22 @@ SELECT f.feed, f.topic,
  ORDER BY f.feed;
 
 -- name: last_heard
--- When a witness was heard at each level, and since when it is silent to all who asked: by feed.
+-- When a witness was heard at each level, and since when it is silent to all who asked: by feed. An
+-- answer ends the silence that both was asked and is on record before it: a full read takes hours.
 SELECT f.feed, asked.level, heard.taken_at AS heard_at, silent.since AS silent_since
   FROM feed f
  CROSS JOIN (VALUES ('L1'), ('L2'), ('L3'), ('L4')) AS asked(level)
   LEFT JOIN LATERAL (
-       SELECT report_id, taken_at FROM report r
+       SELECT taken_at FROM report r
         WHERE r.feed = f.feed AND r.deepest >= asked.level AND NOT asked.level = ANY(r.silent)
         ORDER BY report_id DESC LIMIT 1) heard ON true
  CROSS JOIN LATERAL (
        SELECT min(taken_at) AS since FROM report r
         WHERE r.feed = f.feed AND asked.level = ANY(r.silent)
-          AND r.report_id > coalesce(heard.report_id, 0)) silent
+          AND NOT EXISTS (SELECT FROM report h
+                           WHERE h.feed = f.feed AND h.deepest >= asked.level
+                             AND NOT asked.level = ANY(h.silent)
+                             AND h.report_id > r.report_id AND h.taken_at >= r.taken_at)) silent
  WHERE :feed::text IS NULL OR f.feed = :feed::text;
 
 -- name: findings_ended

@@ -13,13 +13,14 @@ from itertools import accumulate
 from typing import Final
 
 from tallystick.domain.batches.paths import directory_of, page_name, report_page
-from tallystick.domain.batches.states import BatchState, HoleClass
+from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
     Completeness,
     Look,
     Proof,
+    as_shown,
     completeness_of,
     doubt_of_storage,
     would_hold_back,
@@ -37,7 +38,6 @@ from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.n3_unfinished_batch import unfinished_batches
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -87,11 +87,6 @@ def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
     generations = ledger.generations(feed)
     stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
-    # What died between commit and publish is on no record before the next look.
-    topic = next((lives[0].partition.topic for lives in generations.values()), "")
-    unseen = [each for each in ledger.waiting(feed) if each.state is BatchState.COMMITTED]
-    left = unfinished_batches(feed, topic, unseen)
-    findings += [each for each in left if each.key not in stored]
     heard = ledger.last_heard(feed)
     found = _completeness(ledger, feed, generations, findings, stored, heard)
     accepted = [
@@ -234,8 +229,9 @@ def _completeness(
         )
         for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
     )
+    unpublished = [planned for each in ledger.unpublished(feed) for planned in each.plan.ranges]
     proven = completeness_of(
-        generations,
+        as_shown(generations, unpublished),
         findings,
         looks,
         first_look_at=places[0].looked_at if places else None,
