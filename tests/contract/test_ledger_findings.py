@@ -240,14 +240,14 @@ def test_evidence_changes_by_a_confirmation_only_and_never_once_it_ended(
         hand.execute("UPDATE finding SET evidence = '{}', last_confirmed_at = clock_timestamp()")
 
 
-def test_what_was_confirmed_since_an_instant_is_not_closed_by_a_look_from_before(
+def test_what_was_confirmed_since_it_was_found_is_not_closed_by_who_found_it_before(
     story: LedgerStory,
 ) -> None:
     number, other = recorded(story, finding_of(0, 5), finding_of(5, 9))
-    begun_at = story.ledger.clock()
+    before = story.ledger.findings(FEED)
     recorded(story, finding_of(0, 5))
     closed = {number: "Gone.", other: "Gone."}
-    assert story.ledger.close_findings(FEED, closed, confirmed_before=begun_at) == 1
+    assert story.ledger.close_findings(FEED, closed, as_found=before) == 1
     assert states(story) == ["open", "remedied"]
 
 

@@ -55,20 +55,22 @@ class Findings(Tables):
         return cast(datetime, self._connection.one("clock").instant)
 
     def close_findings(
-        self, feed: FeedName, closed: Mapping[int, str], *, confirmed_before: datetime | None = None
+        self, feed: FeedName, closed: Mapping[int, str], *, as_found: Sequence[StoredFinding] = ()
     ) -> int:
         """End findings: by number, what closed each. How many; ended ones stay as they are.
 
-        With an instant of the ledger's clock, excluded, those that were confirmed later stay, too.
+        So do those that are not `as_found` any more, for somebody has confirmed them since. That is
+        told by equal instants, not by their order: a ledger's clock may go back.
         """
         if not closed:
             return 0
+        found_at = {each.finding_id: each.last_confirmed_at for each in as_found}
         return self._connection.change(
             "close_findings",
             feed=feed,
             finding_ids=list(closed),
             reasons=[storable(each) for each in closed.values()],
-            confirmed_before=confirmed_before,
+            confirmed_ats=[found_at.get(each) for each in closed],
         )
 
 

@@ -78,13 +78,13 @@ SELECT f.finding_id, f.feed, f.code, f.name, f.verdict::text AS verdict, f.level
  ORDER BY f.finding_id;
 
 -- name: close_findings
--- End findings that stand, each with what ended it; none that was confirmed at or after an instant.
+-- End findings that stand, each with what ended it; none that was confirmed since it was found.
 UPDATE finding f
    SET state = 'remedied', closed_at = clock_timestamp(), closed_by = ended.reason
-  FROM unnest(:finding_ids::bigint[], :reasons::text[]) AS ended(finding_id, reason)
+  FROM unnest(:finding_ids::bigint[], :reasons::text[], :confirmed_ats::timestamptz[])
+       AS ended(finding_id, reason, confirmed_at)
  WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived')
-   AND (:confirmed_before::timestamptz IS NULL
-        OR f.last_confirmed_at < :confirmed_before::timestamptz);
+   AND (ended.confirmed_at IS NULL OR f.last_confirmed_at = ended.confirmed_at);
 
 -- name: lock_finding
 -- One finding's row, held until the transaction ends.

@@ -78,16 +78,14 @@ def check(
     nothing again.
     """
     with at(services, "check"):
-        begun_at = services.ledger.clock()
+        before = services.ledger.findings(services.feed_name)
         look = look_at_log(services)
         accounts, seen, around = look.accounts, look.seen, look.around
         recorded = services.ledger.findings(services.feed_name)
         known, told = accounts.generations, [each.finding for each in recorded]
         logs = services.ledger.ended_logs(services.feed_name)
         stopped = [each for each in logs if each[0].state is GenerationState.STOPPED]
-        waiting = {
-            each.finding_id: each.finding for each in recorded if each.finding.is_provisional
-        }
+        waiting = {each.finding_id: each.finding for each in before if each.finding.is_provisional}
         standing = (
             # Files hold a loss up: each run fails until they are settled.
             *(each for each in look.findings if each.is_provisional),
@@ -105,7 +103,7 @@ def check(
             not_told=around.not_told,
         )
         ended = ended_findings(waiting, look.findings, heard, known)
-        services.ledger.close_findings(services.feed_name, ended, confirmed_before=begun_at)
+        services.ledger.close_findings(services.feed_name, ended, as_found=before)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)
     # A run that is run again tells what its first life has found, but for what has passed since.

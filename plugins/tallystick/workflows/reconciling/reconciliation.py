@@ -19,6 +19,7 @@ from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_
 from tallystick.domain.rules.closing import Heard, Payloads, ended_findings
 from tallystick.domain.rules.findings import Finding, Level, once, why_nothing_is_proven
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.u1_could_not_tell import BROKER, STORAGE, Unread, could_not_tell
 from tallystick.domain.rules.waivers import as_accepted
 from tallystick.domain.rules.witnesses import (
@@ -66,8 +67,8 @@ def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
 
 
 def _compared(services: Services, level: Level) -> ReconcileReport:
-    feed, begun_at = services.feed_name, services.ledger.clock()
-    taken_at = min(services.clock.now(), begun_at)
+    feed, ledger = services.feed_name, services.ledger
+    taken_at, before = min(services.clock.now(), ledger.clock()), ledger.findings(feed)
     places = services.ledger.batch_places(feed)
     silent: list[Finding] = []
     look: Look | None = None
@@ -133,7 +134,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     quiet = {each.level for each in silent}
     if look is None and level >= Level.L4 and services.second_reader:
         quiet.add(Level.L4)
-    found = _settled(services, accounts, found, heard, begun_at)
+    found = _settled(services, accounts, found, heard, before)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
     return ReconcileReport(
@@ -203,22 +204,17 @@ def _settled(
     accounts: Accounts,
     found: Sequence[Finding],
     heard: Heard,
-    begun_at: datetime,
+    before: Sequence[StoredFinding],
 ) -> list[Finding]:
     """The findings with accepted ones as WAIVED, after what this look has ended is closed.
 
-    What stands on record and was not looked for this time is told too: it is not OK by that. What
-    somebody else has found since this look began, by the ledger's clock, it can't end: it may have
-    asked before that came about.
+    What stands on record and was not looked for this time is told too: it is not OK by that. Ended
+    is only what stood `before` the first question, and what nobody has found again since.
     """
     ledger, feed = services.ledger, services.feed_name
-    older = {
-        each.finding_id: each.finding
-        for each in ledger.findings(feed)
-        if each.last_confirmed_at < begun_at
-    }
+    older = {each.finding_id: each.finding for each in before}
     ended = ended_findings(older, found, heard, accounts.generations)
-    ledger.close_findings(feed, ended, confirmed_before=begun_at)
+    ledger.close_findings(feed, ended, as_found=before)
     standing = ledger.findings(feed)
     for number in sorted(ended.keys() - {each.finding_id for each in standing}):
         log.info("Finding %d, %s, is closed: %s", number, older[number].code.value, ended[number])
