@@ -321,8 +321,8 @@ def test_a_committed_row_that_differs_is_a_loss_until_it_is_equal_again(
 ) -> None:
     log.append(Kind.RECORD, 10)
     land(story)
-    before = log.entries[9]
-    rewritten(log, 9)
+    before = log.entries[8]
+    rewritten(log, 8)
 
     first = looked(story)
     assert differing(first.findings) == [(LOSS, 1, 0, 0, 10)]
@@ -331,7 +331,7 @@ def test_a_committed_row_that_differs_is_a_loss_until_it_is_equal_again(
     assert len(recorded(story)) == 1
 
     assert reconcile(story.services(), Level.L3).verdict is LOSS, "who does not look ends nothing"
-    log.entries[9] = before
+    log.entries[8] = before
     assert looked(story).verdict is Verdict.PROVEN_OK
     assert recorded(story) == []
 

@@ -129,14 +129,6 @@ class LogChanges:
         return bool(self.closed or self.stopped or self.lost or self.cuts or self.due_again)
 
     @property
-    def rest_on_ledger(self) -> bool:
-        """True where a ledger that lacks batches would have it otherwise: what it takes for unread,
-        and for new.
-        """
-        is_lost = any(each.becomes is RangeState.LOST for each in self.cuts)
-        return bool(self.opened or self.closed or self.lost or is_lost)
-
-    @property
     def in_danger(self) -> frozenset[BatchId]:
         """The batches that lose claims because nobody can read these offsets again."""
         return frozenset(each.batch_id for each in self.cuts if each.code in NOT_IN_THE_LOG)

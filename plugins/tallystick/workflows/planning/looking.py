@@ -68,7 +68,8 @@ class LogFacts:
     @property
     def is_held_back(self) -> bool:
         """True where nothing changes yet, for the ledger may lack batches that forbid it."""
-        return self.behind is not None and self.changes.rest_on_ledger
+        is_changed = self.changes.of_known_logs or bool(self.changes.opened)
+        return self.behind is not None and is_changed
 
     @property
     def accounts_after(self) -> Accounts:
