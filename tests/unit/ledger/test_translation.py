@@ -17,9 +17,8 @@ from tallystick.errors import (
     LedgerRefused,
     LedgerUnavailable,
 )
-from tallystick.ledger.connection import LedgerConnection
+from tallystick.ledger.connection import LedgerConnection, not_connected, translated
 from tallystick.ledger.dsn import ledger_address
-from tallystick.ledger.translation import not_connected, translated
 
 
 def meaning(error: psycopg.Error, statement: str = "begin_write") -> LedgerError:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tallystick.spark.submit_log import SubmitLog
+from tallystick.spark.submit_runner import SubmitLog
 
 
 def levels_of(*lines: str) -> list[int]:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from tallystick.storage.hdfs_checksum import checksum_like
+from tallystick.storage.any_store import checksum_like
 
 CONTENT = bytes(number * 7 % 251 for number in range(5_000))
 

@@ -11,7 +11,7 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.errors import BrokerUnavailable
-from tallystick.workflows.planning.many_values import collector_paused
+from tallystick.workflows.planning.looking import collector_paused
 from tallystick.workflows.planning.plan import plan_feed
 from tests.support.scripted_broker import Kind, ScriptedBroker
 from tests.support.story import Story

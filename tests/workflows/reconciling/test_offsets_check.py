@@ -13,9 +13,9 @@ import pytest
 from tallystick.domain.identities import Owner
 from tallystick.errors import StorageRefused
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.reconciling import offsets_check
-from tallystick.workflows.reconciling.offsets_check import look_at_offsets
+from tallystick.workflows.reconciling import storage_look
 from tallystick.workflows.reconciling.reconciliation import reconcile
+from tallystick.workflows.reconciling.storage_look import look_at_offsets
 from tallystick.workflows.repairing.repair import repair_feed
 from tests.support.ledger_server import OWNER_ROLE
 from tests.support.local_directory import LocalFileStore
@@ -132,7 +132,7 @@ def test_a_batch_that_can_never_be_read_keeps_no_other_from_its_turn(
         return really(store, directory)
 
     monkeypatch.setattr(LocalFileStore, "read_back", read_back)
-    monkeypatch.setattr(offsets_check, "_MOST_BATCHES", 1)
+    monkeypatch.setattr(storage_look, "_MOST_BATCHES", 1)
     first, second = (look_at_offsets(story.services()) for _ in range(2))
     assert (first.read, len(first.unheard)) == ({}, 1)
     assert (list(second.read.values()), list(second.unheard)) == ([True], [])
@@ -145,7 +145,7 @@ def test_a_batch_that_is_told_already_keeps_no_other_from_its_turn(
     for log in story.broker.logs.values():
         log.append(Kind.RECORD, 10)
     land_feed(story.services(), None, OWNER)
-    monkeypatch.setattr(offsets_check, "_MOST_BATCHES", 1)
+    monkeypatch.setattr(storage_look, "_MOST_BATCHES", 1)
     first, second = (look_at_offsets(story.services(), {sick}) for _ in range(2))
     assert first.read == {}
     assert list(second.read.values()) == [True]

@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import Final
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus
 from tallystick.domain.batches.landing import LandingPlan
 from tallystick.domain.batches.log_answer import LogAnswer
 from tallystick.domain.batches.packing import pack
-from tallystick.domain.batches.paths import StagingPath
+from tallystick.domain.batches.paths import MANIFEST_NAME, PROBE_PREFIX, STAGING_NAME, StagingPath
 from tallystick.domain.batches.polling import UNKNOWN_BYTES_PER_RECORD, looked_at, poll_option
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import AttemptId, BatchId, Owner
@@ -30,6 +31,7 @@ from tallystick.errors import (
     LedgerUnavailable,
     SourceChanged,
     SourceRefused,
+    StorageRefused,
 )
 from tallystick.ledger.batches import BatchToLand
 from tallystick.ports.progress import Progress
@@ -37,12 +39,42 @@ from tallystick.ports.spark_runner import LandingOrder
 from tallystick.workflows.committing.failing import failing
 from tallystick.workflows.committing.heartbeat import lease_renewed
 from tallystick.workflows.committing.log_as_read import JustRead, answer_after_read, keep_answer
-from tallystick.workflows.landing.rehearsing import rehearse
 from tallystick.workflows.landing.searching import set_unreadable_aside
 from tallystick.workflows.landing.watching import topic_watched
 from tallystick.workflows.place import at
 from tallystick.workflows.same_log import bounds_of, checked_logs
 from tallystick.workflows.services import Services
+
+# Rehearses a landing with a Spark server that is shared: it may be another user of HDFS than
+# ours.
+#
+# What it writes must be ours to read, to add to, to rename and to delete. This is tried before it
+# reads anything, and once a day: the sweep takes away what says that it went well.
+
+
+def rehearse(services: Services, root: str, server: str, write: Callable[[str], object]) -> None:
+    """Return if what the server writes can be taken over, or could be within the last day.
+
+    `write` lets it write a small Parquet directory at a URI, and may raise what Spark raises.
+    Raises StorageRefused, StorageUnavailable.
+    """
+    store, probe = services.store, f"{root}/{STAGING_NAME}/{PROBE_PREFIX}"
+    went_well = f"{probe}{sha256(server.encode()).hexdigest()[:16]}"
+    if store.status(went_well) is not None:
+        return
+    place = f"{probe}{services.new_id()}"
+    write(store.uri(place))
+    try:
+        for each in store.entries(place):
+            store.read(f"{place}/{each.name}")
+        store.write(f"{place}/{MANIFEST_NAME}", b"")
+        store.rename_exclusive(place, f"{place}-moved")
+        store.delete(f"{place}-moved")
+    except StorageRefused as error:
+        reason = f"what the Spark server {server} writes is not ours; is it another user?"
+        raise StorageRefused(place, f"{reason} {error.args[1]}") from error
+    store.write(went_well, b"")
+
 
 log = logging.getLogger(__name__)
 

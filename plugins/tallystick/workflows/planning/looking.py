@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,12 +32,29 @@ from tallystick.domain.rules.findings import Finding, provisional, why_nothing_i
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.errors import LedgerBehind, StorageError, TopicGone
 from tallystick.ledger.planning import PlanningSession
-from tallystick.workflows.planning.many_values import collector_paused
 from tallystick.workflows.planning.observing import observe
 from tallystick.workflows.planning.outlooks import outlook
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import why_behind
 from tallystick.workflows.stored.staging import staged
+
+# Pauses Python's cycle collector while values of many partitions are made.
+#
+# They all live until the plan ends. The collector looks through all of them again each time their
+# number has grown by a quarter, and finds nothing: a third of the work with 10,000 partitions.
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No collection within the block; afterwards as before."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
 
 log = logging.getLogger(__name__)
 

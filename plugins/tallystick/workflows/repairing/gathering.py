@@ -5,7 +5,7 @@ Changes nothing. A dry run shows the plan, a repair performs the same one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,7 +14,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.batches.taking import may_be_adopted
-from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.repair.deciding import plan_repair
 from tallystick.domain.repair.facts import NotMended, RepairFacts
@@ -32,11 +32,34 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.publishing import CommittedBatch
 from tallystick.workflows.planning.looking import LogFacts
 from tallystick.workflows.repairing.cut_logs import cut_at
-from tallystick.workflows.repairing.shared_offsets import with_all_holders
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import feed_roots
 from tallystick.workflows.stored.stray_rows import stray_at
 from tallystick.workflows.stored.unexplained import unexplained_paths
+
+
+def with_all_holders(
+    ledger: Ledger,
+    feed: FeedName,
+    named: Mapping[BatchId, CommittedBatch],
+    replaced: Collection[CommittedFile],
+) -> dict[BatchId, CommittedBatch]:
+    """The named batches, and all that share an offset with them, directly or through others."""
+    found, waiting = dict(named), list(named.values())
+    while waiting:
+        batch = waiting.pop()
+        for file in batch.manifest.files:
+            if CommittedFile(batch.plan.batch_id, file.name) in replaced:
+                continue
+            for held in file.slices:
+                bounds = (held.partition, held.first_offset, held.last_offset + 1)
+                for other in ledger.batches_holding(feed, batch.plan.ordinal, *bounds):
+                    holder = None if other in found else ledger.committed_batch(other)
+                    if holder:
+                        found[other] = holder
+                        waiting.append(holder)
+    return found
+
 
 _FEW: Final = 3
 
