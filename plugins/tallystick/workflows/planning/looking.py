@@ -5,7 +5,8 @@
 2. A look that shows a change is on record with the change and what is said of it. One that can't
    change anything now, for a batch was committed beside it, is the witness of each log that it
    found whole, and is made again.
-3. A ledger that lacks published batches takes for lost what they hold: it changes nothing.
+3. A ledger that lacks published batches takes for lost what they hold: it changes nothing. Storage
+   is asked for them before a plan, and by any other look that shows a change.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class LogFacts:
     """What attempts may hold, listed before."""
     behind: LedgerBehind | StorageError | None
     """Why nobody can say that the ledger knows all published batches; None where it does."""
+    has_asked_storage: bool
+    """True where storage was asked that; else the ledger is taken for whole."""
 
     @cached_property
     def seen(self) -> Observation:
@@ -84,10 +87,14 @@ class LogFacts:
         return judge_logs(self.accounts, self.seen, self.staged)
 
     @property
+    def shows_change(self) -> bool:
+        """True where the look changes anything but witnesses."""
+        return self.changes.of_known_logs or bool(self.changes.opened)
+
+    @property
     def is_held_back(self) -> bool:
         """True where nothing changes yet, for the ledger may lack batches that forbid it."""
-        is_changed = self.changes.of_known_logs or bool(self.changes.opened)
-        return self.behind is not None and is_changed
+        return self.behind is not None and self.shows_change
 
     @property
     def accounts_after(self) -> Accounts:
@@ -106,7 +113,7 @@ class LogFacts:
 def facts_now(services: Services) -> LogFacts:
     """The facts of a dry run: nothing is locked, nothing is recorded."""
     behind, there = _listed(services, is_dry_run=True)
-    return LogFacts(services, services.ledger.accounts(services.feed_name), there, behind)
+    return LogFacts(services, services.ledger.accounts(services.feed_name), there, behind, True)
 
 
 @dataclass
@@ -130,8 +137,10 @@ class Looking(LogFacts):
     def record_look(self, more: LogChanges = NO_CHANGES) -> Sequence[Finding] | None:
         """Record the look with what it changes, and more on an operator's word; what is said of it.
 
-        None as `record` returns it.
+        None as `record` returns it, and where storage has to be asked before.
         """
+        if self.shows_change and not self.has_asked_storage:
+            return None
         found = self.told()
         if self.is_held_back:
             self.record_alone()
@@ -146,28 +155,33 @@ class Looking(LogFacts):
         self.session.record_look(self.seen.snapshot, same, why_nothing_is_proven((), self.told()))
 
 
-def under_lock(services: Services, perform: Callable[[Looking], _Done | None]) -> _Done:
+def under_lock(
+    services: Services, perform: Callable[[Looking], _Done | None], *, asks_storage: bool = True
+) -> _Done:
     """What `perform` makes of the facts, while the feed's planning lock is held.
 
     Where that is None, the look is recorded alone, and all is done anew. Raises what `observe`
     raises; then nothing is recorded, but for what is said of a topic that is gone.
     """
     with _recorded_if_gone(services):
-        while (done := _once_under_lock(services, perform)) is None:
+        while (done := _once_under_lock(services, perform, asks_storage)) is None:
             # Commits don't wait for the lock. Each time one batch less is left that may be cut.
-            log.info("A batch was committed while the log was looked at: looking anew.")
+            log.info("The log has changed, or a batch was committed meanwhile: looking anew.")
+            asks_storage = True
     return done
 
 
 def _once_under_lock(
-    services: Services, perform: Callable[[Looking], _Done | None]
+    services: Services, perform: Callable[[Looking], _Done | None], asks_storage: bool
 ) -> _Done | None:
-    behind, there = _listed(services, is_dry_run=False)
+    behind, there = (
+        _listed(services, is_dry_run=False) if asks_storage else (None, staged(services))
+    )
     with (
         collector_paused(),
         services.ledger.planning(services.feed_name, services.topic) as session,
     ):
-        looking = Looking(services, session.accounts(), there, behind, session)
+        looking = Looking(services, session.accounts(), there, behind, asks_storage, session)
         done = perform(looking)
         if done is None:
             looking.record_alone()
@@ -242,7 +256,7 @@ def look_at_log(services: Services) -> Look:
         # Else its first plan has come meanwhile.
         if not ledger.accounts(feed).generations:
             return Look(None, known, seen, (), outlook(services, {}, seen.snapshot))
-    looking, found = under_lock(services, _recorded)
+    looking, found = under_lock(services, _recorded, asks_storage=False)
     known, seen = looking.accounts_after, looking.seen
     around = outlook(services, known.generations, seen.snapshot)
     return Look(looking.session.snapshot_id, known, seen, found, around)
