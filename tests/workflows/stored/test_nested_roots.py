@@ -138,6 +138,21 @@ def test_the_finding_ends_when_the_other_feed_has_left(outer: Story, inner: Stor
     assert outer.services().ledger.findings(FEED) == []
 
 
+@pytest.mark.parametrize("name", ["_staging", "_quarantine", "_scrub", "_reports"])
+def test_what_the_other_feed_keeps_there_explains_no_missing_row_of_this_one(
+    outer: Story, inner: Story, name: str
+) -> None:
+    """Readers skip it, and it is known whose it is."""
+    [file] = (outer.directory / "landing" / "orders" / "gen=1").rglob("*.parquet")
+    kept = outer.directory / "landing" / "orders" / name / "payments" / "kept.parquet"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    file.rename(kept)
+    assert reconcile(outer.services()).verdict is Verdict.PROVEN_LOSS
+
+    kept.rename(outer.directory / "landing" / "orders" / "_kept.parquet")
+    assert reconcile(outer.services()).verdict is Verdict.UNKNOWN
+
+
 def test_a_copy_of_a_batch_is_a_stray_all_the_same(outer: Story) -> None:
     """A directory that was moved by hand says of itself that it lies elsewhere."""
     for log in outer.broker.logs.values():

@@ -218,6 +218,12 @@ def page_taken_at(name: str) -> datetime | None:
     return None
 
 
+def own_directories(root: str) -> list[str]:
+    """Where feeds keep beside their landed files what readers never look at."""
+    names = (STAGING_NAME, QUARANTINE_NAME, REPORTS_NAME, SCRUB_NAME)
+    return [f"{root}/{each}" for each in names]
+
+
 def quarantine_of_attempts(root: str, feed: str) -> str:
     """Where attempts' directories are kept that nobody will land any more."""
     return f"{root}/{QUARANTINE_NAME}/{feed}/unproven"

@@ -65,8 +65,8 @@ may be told of for their file, too."""
 EXPLAIN: Final = (
     "Look at {path} first. Is it a missing file? Move it back (hdfs dfs -mv), or put what was"
     " written anew in its place. Something else? Name its own finding (A9), or let the ledger catch"
-    " up (A10). Could nobody read it (U1)? Let our user read it. Does it lie in _quarantine, and is"
-    " of no use? Delete it."
+    " up (A10). Could nobody read it (U1)? Let our user read it. Is it in _quarantine, or"
+    " hidden by its name, and of no use? Delete it."
 )
 """Ends the doubt about what lies at a path."""
 

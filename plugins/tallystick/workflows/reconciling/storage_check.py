@@ -95,18 +95,17 @@ def storage_findings(
         is_kept=partial(_is_kept, services, listing, unlike, listed - unasked),
     )
     found = [each for look in looks for each in _file_findings(services, look)]
-    found = in_doubt(found, strays.unexplained, [*tree.refused, *strays.unread])
-    trouble = {each.path: each.trouble for each in strays.strays if each.trouble is not None}
+    found = in_doubt(found, strays.unexplained, [*strays.refused, *strays.unread])
     found += [
         *landed_inside(feed, topic, strays.others.known),
         *unread_paths(OTHER_FEED, feed, topic, strays.others.unread),
         *stray_files(feed, topic, strays.told),
         *(each for stray in strays.strays for each in shared_with_stray(feed, topic, stray)),
-        *unread_paths(STRAY, feed, topic, trouble),
+        *unread_paths(STRAY, feed, topic, strays.unread),
         *ledger_behind(feed, topic, strays.behind, strays.bare),
     ]
     found += manifests.findings
-    found += unread_paths(DIRECTORY, feed, topic, {**tree.refused, **strays.refused})
+    found += unread_paths(DIRECTORY, feed, topic, strays.refused)
     on_record = [each.finding for each in services.ledger.findings(feed)]
     return [as_far_as_asked(each, on_record) for each in found]
 

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
-from tallystick.domain.batches.paths import directory_of
+from tallystick.domain.batches.paths import MANIFEST_NAME, directory_of
 from tallystick.domain.identities import BatchId
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.ledger.proofs import BatchPlace, CommittedDirectory, DirectoryLook
@@ -134,10 +134,11 @@ class Listing:
 def _shown_as(recorded: Recorded, directory: CommittedDirectory, tree: Tree) -> bytes | None:
     """How it was shown before it was listed; None where it holds anything that is to be told in
     each look, or that can change without it: a file that nobody committed, another directory.
+    Hidden ones, too: rows of a file that goes missing later may be in one.
     """
     path = str(directory.path)
-    read = {each.name for each in tree.entries[path] if each.is_read}
-    is_alone = read == directory.files.keys() and path in tree.shown
+    others = {each.name for each in tree.entries[path]} - {MANIFEST_NAME}
+    is_alone = others == directory.files.keys() and path in tree.shown
     return recorded.shown_as(directory, tree.shown[path]) if is_alone else None
 
 

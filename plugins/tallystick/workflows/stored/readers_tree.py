@@ -1,4 +1,4 @@
-"""Lists the directories that readers step into, many at a time."""
+"""Lists directories, many at a time: those that readers step into, or all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASKING_AT_ONCE: Final = 8
 
 @dataclass(slots=True)
 class Tree:
-    """The readers' directories as they were listed."""
+    """Directories as they were listed."""
 
     entries: dict[str, Sequence[StoredEntry]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -71,9 +71,11 @@ def listed_tree(
     tops: Sequence[str],
     pool: ThreadPoolExecutor,
     is_as_shown: Callable[[str, StoredEntry], bool] = _none,
+    *,
+    hidden: bool = False,
 ) -> Tree:
     """Every directory at or below `tops` that Spark and Hive would step into, but for those that
-    are as their own entries have shown them before.
+    are as their own entries have shown them before; the `hidden` ones, too, where asked for.
     """
     tree, waiting = Tree(), list(tops)
 
@@ -98,7 +100,7 @@ def listed_tree(
                 below = {
                     f"{directory}/{each.name}": each
                     for each in answer
-                    if each.is_directory and each.is_read
+                    if each.is_directory and (each.is_read or hidden)
                 }
                 tree.shown |= below
                 passed = {path for path, each in below.items() if is_as_shown(path, each)}

@@ -1,5 +1,6 @@
 """Which files under the readers' paths no committed batch owns, and what each of them is: of a
-batch that the ledger has forgotten, or a stray.
+batch that the ledger has forgotten, or a stray. While files are missing, what readers skip counts,
+too, but for what is known to be ours.
 """
 
 from __future__ import annotations
@@ -8,7 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tallystick.domain.batches.batch import CommittedFile
-from tallystick.domain.batches.paths import MANIFEST_NAME, QUARANTINE_NAME, BatchPath, directory_of
+from tallystick.domain.batches.paths import (
+    MANIFEST_NAME,
+    QUARANTINE_NAME,
+    BatchPath,
+    directory_of,
+    own_directories,
+)
 from tallystick.domain.batches.stored_file import UnknownDirectories
 from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import BatchId
@@ -31,23 +38,24 @@ class StraysLook:
     bare: UnknownDirectories
     """The same without a manifest."""
     others: OtherFeeds
+    hidden: Sequence[StrayFile]
+    """What no reader reads, and may hold rows of missing files; asked for while one is missing."""
     refused: Mapping[str, str]
-    """Where files are kept that were quarantined, and that could not be listed, with the reason."""
-    quarantined: Sequence[str]
-    """Files in quarantine that are as long as a missing one: moved there before it was missed."""
+    """Directories that could not be listed, each with the reason."""
 
     @property
     def unexplained(self) -> list[str]:
-        """The files of which a missing one's rows may be the only copy: all strays, but for those
-        whose every row a committed file in its place holds, too.
+        """The files that may hold the only copy of a missing one's rows: all that no batch owns,
+        but for those whose every row a committed file in its place holds, too.
         """
-        strays = [each.path for each in self.strays if each.may_be_only_copy and not each.trouble]
-        return [*strays, *self.quarantined]
+        both = (*self.strays, *self.hidden)
+        return [each.path for each in both if each.may_be_only_copy and not each.trouble]
 
     @property
-    def unread(self) -> list[str]:
-        """The paths of which nobody could tell."""
-        return [*self.refused, *(each.path for each in self.strays if each.trouble)]
+    def unread(self) -> dict[str, str]:
+        """The files of which nobody could tell, each with the reason."""
+        both = (*self.strays, *self.hidden)
+        return {each.path: each.trouble for each in both if each.trouble is not None}
 
     @property
     def told(self) -> list[StrayFile]:
@@ -76,14 +84,17 @@ def look_at_strays(
     missing: Collection[FileState],
     is_kept: IsKept | None = None,
 ) -> StraysLook:
-    """What each file is that no committed batch owns; `missing` are looked for in quarantine, too.
+    """What each file is that no committed batch owns; `missing` are looked for where no reader
+    looks, too.
 
     `places` are of all committed batches, `directories` of those in the tree. Raises
     StorageUnavailable.
     """
     shown = {each.batch_id for each in places if each.is_published}
     found = _places(services, shown, directories, tree)
-    quarantined, refused = _quarantined(services, missing) if missing else ([], {})
+    hidden, refused = (
+        _hidden(services, tree, found.others, missing, is_kept) if missing else ([], {})
+    )
     strays = [
         replace(
             stray_at(services, path, is_kept),
@@ -102,8 +113,8 @@ def look_at_strays(
         {each: listed_files(tree.entries[each]) for each in found.behind},
         {each: listed_files(tree.entries[each]) for each in sorted(bare)},
         found.others,
-        refused,
-        quarantined,
+        hidden,
+        {**tree.refused, **refused},
     )
 
 
@@ -174,17 +185,45 @@ def _has_manifest(entries: Iterable[StoredEntry]) -> bool:
     return any(each.name == MANIFEST_NAME for each in entries)
 
 
-def _quarantined(
-    services: Services, missing: Collection[FileState]
-) -> tuple[list[str], Mapping[str, str]]:
-    """The quarantined files that are as long as a missing one; and what could not be listed."""
-    tops = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in feed_roots(services)]
+def _hidden(
+    services: Services,
+    tree: Tree,
+    others: OtherFeeds,
+    missing: Collection[FileState],
+    is_kept: IsKept | None,
+) -> tuple[list[StrayFile], Mapping[str, str]]:
+    """The files that no reader reads, and the directories that could not be listed.
+
+    What is known to be ours, or another feed's, is left out, but for quarantined files that are as
+    long as a missing one: it may have been moved there before it was missed.
+    """
+    roots = feed_roots(services)
+    own_roots = {*roots, *map(directory_of, others.known)}
+    ours = [*others.known, *(each for root in own_roots for each in own_directories(root))]
+    kept = [f"{each}/{QUARANTINE_NAME}/{services.feed_name}" for each in roots]
+    hidden = {
+        path: each
+        for path, each in _by_path(tree).items()
+        if not (each.is_read or is_below(path, ours))
+    }
     with asking() as pool:
-        tree = listed_tree(services, tops, pool)
+        tops = [*kept, *(path for path, each in hidden.items() if each.is_directory)]
+        below = listed_tree(services, tops, pool, hidden=True)
     lengths = {each.length_bytes for each in missing}
-    return [
-        f"{directory}/{each.name}"
+    files: list[StrayFile] = []
+    for path, each in sorted({**hidden, **_by_path(below)}.items()):
+        if each.is_directory or each.name == MANIFEST_NAME:
+            continue
+        if not is_below(path, kept):
+            files.append(stray_at(services, path, is_kept))
+        elif each.length_bytes in lengths:
+            files.append(StrayFile(path, None))
+    return files, below.refused
+
+
+def _by_path(tree: Tree) -> dict[str, StoredEntry]:
+    return {
+        f"{directory}/{each.name}": each
         for directory, entries in tree.entries.items()
         for each in entries
-        if not each.is_directory and each.length_bytes in lengths
-    ], tree.refused
+    }

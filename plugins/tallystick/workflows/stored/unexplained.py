@@ -1,4 +1,6 @@
-"""Lists what may hold the rows of missing files: all below the feed's roots that is unexplained."""
+"""Lists what may hold the rows of missing files: all below the feed's roots that is unexplained,
+whether readers read it or not.
+"""
 
 from __future__ import annotations
 
@@ -33,4 +35,4 @@ def unexplained_paths(
     with asking() as pool:
         tree = listed_tree(services, tops, pool)
     look = look_at_strays(services, directories, directories, tree, lost)
-    return sorted({*tree.refused, *look.unexplained, *look.unread})
+    return sorted({*look.refused, *look.unexplained, *look.unread})
