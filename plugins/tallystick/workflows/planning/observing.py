@@ -21,6 +21,7 @@ from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
     AnotherCluster,
     BrokerUnavailable,
+    PartitionsLeaderless,
     SourceRefused,
     TopicGone,
     TopicUnknown,
@@ -154,11 +155,20 @@ def _comparable(
 
 
 def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, int]:
-    """Where the feed's responsibility begins, by partition."""
+    """Where the feed's responsibility begins, by partition.
+
+    Raises PartitionsLeaderless where one can't be asked now and would begin at its log start later.
+    """
     source = services.feed.source
     earliest = {p: bounds.log_start_offset for p, bounds in snapshot.partitions.items()}
     if source.start == "earliest":
         return earliest
+    if snapshot.leaderless:
+        raise PartitionsLeaderless(
+            services.servers,
+            f"no leader can say where partitions {sorted(snapshot.leaderless)} begin by"
+            f" source.start: {source.start}, and a feed begins with all of its partitions",
+        )
     latest = {
         p: bounds.readable_until(services.isolation) for p, bounds in snapshot.partitions.items()
     }
