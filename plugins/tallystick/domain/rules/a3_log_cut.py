@@ -130,7 +130,7 @@ def doubted_logs(
     for partition, check in sorted(seen.logs.items()):
         if check.sameness is not Sameness.UNKNOWN:
             continue
-        account, bounds = generations[partition], seen.snapshot.partitions[partition]
+        account, bounds = generations[partition].since_cut, seen.snapshot.partitions[partition]
         if account.read_until is None and bounds.log_start_offset >= account.last_seen_until:
             continue
         yield finding(

@@ -96,6 +96,7 @@ def _first_batches(
         account.partition.partition: bounds.log_start_offset
         for account in _comparable(snapshot, generations)
         if (bounds := snapshot.partitions.get(account.partition.partition))
+        and account.state is GenerationState.OPEN
         and account.frontier < bounds.log_start_offset < bounds.high_watermark
     }
     if not starts:
@@ -146,11 +147,11 @@ def snapshot_of(services: Services, generations: Mapping[int, GenerationAccount]
 def _comparable(
     snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
 ) -> list[GenerationAccount]:
-    """The generations that are open and whose log the snapshot shows."""
+    """The generations whose log the snapshot shows; stopped ones as they are since the cut."""
     return [
-        account
+        account.since_cut
         for account in generations.values()
-        if account.state is GenerationState.OPEN and snapshot.is_of(account)
+        if account.state is not GenerationState.CLOSED and snapshot.is_of(account)
     ]
 
 
