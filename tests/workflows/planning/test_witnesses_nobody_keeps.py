@@ -111,6 +111,25 @@ def test_each_cut_of_a_stopped_log_is_told_with_what_looks_have_seen(story: Stor
     assert story.published_offsets() == {0: sorted([*range(10), *range(5, 36)])}
 
 
+def test_what_a_stopped_log_has_shown_is_told_when_its_epoch_has_expired(story: Story) -> None:
+    log = story.broker.logs[0]
+    log.cut(5)
+    land_feed(services_of(story), None, TWO)
+    log.append(Kind.RECORD, 20, value=b"second")
+    reconcile(services_of(story))  # its look is on record, and shows 25
+    log.cut(12)
+    log.append(Kind.RECORD, 30, value=b"third")
+    log.log_start_offset = 20
+    standing = [each.finding_id for each in services_of(story).ledger.findings(FEED)]
+    assert not repair_feed(services_of(story), standing, Owner("repair")).errors
+    land_feed(services_of(story), None, ONE)
+    reconcile(services_of(story))
+
+    told = [each.finding for each in services_of(story).ledger.findings(FEED)]
+    named = {(each.code, each.from_offset, each.until_offset) for each in told}
+    assert named == {(FindingCode.EXPIRED, 5, 20), (FindingCode.LOG_CUT, 20, 25)}
+
+
 def test_what_a_partition_has_shown_before_its_first_plan_and_lost_is_told(story: Story) -> None:
     log = story.broker.logs[1] = Log()
     log.append(Kind.RECORD, 20, value=b"first")
