@@ -118,15 +118,17 @@ def changes_of(draw: st.DrawFn, accounts: Accounts) -> tuple[LogChanges, Observa
     return replace(changes, cuts=(*changes.cuts, *released), due_again=again), look
 
 
-def seen_in(snapshot: BrokerSnapshot, accounts: Accounts) -> Accounts:
+def seen_in(snapshot: BrokerSnapshot, accounts: Accounts, changes: LogChanges) -> Accounts:
     """The accounts with their witnesses handed over, where the snapshot shows their very logs, and
-    tells no older epoch than they have.
+    tells no older epoch than they have. Those of logs that were cut begin anew.
     """
+    cut_now = {each.generation_id for each in (*changes.stopped, *changes.cut_again)}
     generations = dict(accounts.generations)
     for partition, account in accounts.generations.items():
         bounds = snapshot.partitions.get(partition)
-        if bounds and account.state is GenerationState.OPEN and snapshot.is_of(account):
-            until = max(account.last_seen_until, bounds.high_watermark)
+        if bounds and account.state is not GenerationState.CLOSED and snapshot.is_of(account):
+            is_cut = account.generation_id in cut_now
+            until = max(0 if is_cut else account.last_seen_until, bounds.high_watermark)
             epoch, known = bounds.leader_epoch, account.seen_epoch
             if known is None or (epoch is not None and epoch >= known):
                 generations[partition] = replace(account, last_seen_until=until, seen_epoch=epoch)
@@ -175,5 +177,5 @@ def test_what_changes_are_foreseen_to_leave_is_what_the_ledger_holds(
 
     foreseen = accounts_after(before, changes)
     assert witnesses(foreseen, before) <= witnesses(before, before), "only a look moves them"
-    assert alike(seen_in(seen.snapshot, foreseen), before) == alike(held, before)
+    assert alike(seen_in(seen.snapshot, foreseen, changes), before) == alike(held, before)
     feed.ledger.close()

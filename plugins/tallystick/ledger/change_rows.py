@@ -123,7 +123,8 @@ def apply_changes(
     transaction.change("abandon_give_ups", feed=feed)
     opened = _open(transaction, feed, changes)
     if snapshot:
-        see(transaction, feed, snapshot, snapshot.partitions)
+        cut = [each.generation_id for each in (*changes.stopped, *changes.cut_again)]
+        see(transaction, feed, snapshot, snapshot.partitions, cut)
     return opened
 
 
@@ -132,8 +133,12 @@ def see(
     feed: FeedName,
     snapshot: BrokerSnapshot,
     partitions: Collection[int],
+    cut: Sequence[GenerationId] = (),
 ) -> None:
-    """Hand the witnesses of these partitions over, where they move."""
+    """Hand the witnesses of these partitions over, where they move.
+
+    Those of logs that were cut begin anew: what they have said is told.
+    """
     seen = {each: snapshot.partitions[each] for each in partitions}
     transaction.change(
         "see_logs",
@@ -143,6 +148,7 @@ def see(
         partitions=list(seen),
         high_watermarks=[each.high_watermark for each in seen.values()],
         leader_epochs=[each.leader_epoch for each in seen.values()],
+        cut_ids=list(cut),
     )
 
 

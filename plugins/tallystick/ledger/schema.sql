@@ -484,7 +484,7 @@ BEGIN
     RAISE EXCEPTION 'generation %: the frontier never moves back, from % to %',
       OLD.generation_id, OLD.frontier, NEW.frontier USING ERRCODE = 'TS003';
   END IF;
-  IF NEW.last_seen_until < OLD.last_seen_until THEN
+  IF NEW.last_seen_until < OLD.last_seen_until AND NEW.state <> 'stopped' THEN
     RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
       OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
   END IF;
@@ -1123,7 +1123,8 @@ COMMENT ON COLUMN public.generation.frontier IS 'End (excluded) of the prefix th
 
 -- COLUMN generation.last_seen_until, COMMENT
 
-COMMENT ON COLUMN public.generation.last_seen_until IS 'Largest high watermark (excluded) that any look showed; with seen_epoch, the log''s witness.';
+COMMENT ON COLUMN public.generation.last_seen_until IS 'Largest high watermark (excluded) that any look showed since the log began, or stopped; with
+seen_epoch, the log''s witness.';
 
 -- COLUMN generation.seen_epoch, COMMENT
 

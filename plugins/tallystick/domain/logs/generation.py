@@ -40,7 +40,7 @@ class GenerationAccount:
     beyond: tuple[OffsetRange, ...]
     """Claimed, committed, lost or unreadable ranges past the frontier; disjoint, sorted."""
     last_seen_until: int
-    """Largest high watermark (excluded) that any snapshot showed."""
+    """Largest high watermark (excluded) of any look since the log began, or stopped."""
     anchor: TailAnchor | None
     """The last landed record; None before the first."""
     read_until: int | None = None
@@ -70,6 +70,14 @@ class GenerationAccount:
         is_waiting = readable_until is not None and readable_until > self.frontier
         is_empty = self.frontier == self.first_offset
         return Verdict.UNKNOWN if is_empty and is_waiting else Verdict.PROVEN_OK
+
+    @property
+    def since_cut(self) -> GenerationAccount:
+        """Of a stopped log what came after the cut: nothing of that is landed. Else all of it."""
+        if self.state is not GenerationState.STOPPED:
+            return self
+        first = self.first_offset
+        return replace(self, frontier=first, beyond=(), unreadable=(), anchor=None, read_until=None)
 
     @property
     def accounted_until(self) -> int:

@@ -111,6 +111,8 @@ class LogChanges:
     waiting: Sequence[EndedGeneration] = ()
     """Their logs are over, and what attempts hold of them is not known yet: closed later."""
     stopped: Sequence[EndedGeneration] = ()
+    cut_again: Sequence[EndedGeneration] = ()
+    """They have stopped before: what looks have seen since then was cut."""
     lost: Sequence[LostRange] = ()
     held: Sequence[LostRange] = ()
     """What would be lost, and may be in files that are not settled: nothing of it changes."""
@@ -167,8 +169,8 @@ class Observation:
 
     snapshot: BrokerSnapshot
     logs: Mapping[int, LogCheck]
-    """By partition: if the log of an open generation is the one that was seen. Without those that
-    have no leader."""
+    """By partition: if the log is the one that was seen; where it has stopped, since then. Without
+    those that have no leader."""
     start_offsets: Mapping[int, int]
     """By partition: where the start policy begins. Read on the feed's very first plan only."""
     first_batches: Mapping[int, BatchHead] = field(default_factory=dict)

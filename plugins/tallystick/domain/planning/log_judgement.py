@@ -102,6 +102,7 @@ class _Collected:
         self.closed: list[EndedGeneration] = []
         self.waiting: list[EndedGeneration] = []
         self.stopped: list[EndedGeneration] = []
+        self.cut_again: list[EndedGeneration] = []
         self.lost: list[LostRange] = []
         self.held: list[LostRange] = []
         self.cuts: list[CutClaim] = []
@@ -125,6 +126,7 @@ class _Collected:
             tuple(self.closed),
             tuple(self.waiting),
             tuple(self.stopped),
+            tuple(self.cut_again),
             tuple(self.lost),
             tuple(self.held),
             (*self.cuts, *self._ended_repairs()),
@@ -164,10 +166,16 @@ class _Collected:
             return
         partition = account.partition.partition
         bounds = self.seen.snapshot.partitions.get(partition)
-        if bounds is None or account.state is GenerationState.STOPPED:
+        if bounds is None:
+            return
+        check = self.seen.logs.get(partition, UNKNOWN)
+        if account.state is GenerationState.STOPPED:
+            if check.sameness is Sameness.CUT:
+                reason = "it had stopped, and was cut again"
+                ended = EndedGeneration(account.generation_id, FindingCode.LOG_CUT, reason)
+                self.cut_again.append(ended)
             return
         readable_before = account.readable_before
-        check = self.seen.logs.get(partition, UNKNOWN)
         # Right after a change of leaders the high watermark may lag behind for minutes: where the
         # epochs show that the log is whole, nothing was cut.
         is_shorter = bounds.high_watermark < readable_before

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar, assert_never
 
+from tallystick.domain.identities import GenerationId
 from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.repair.finishing import Adopt, WriteManifest, adopted, finish
 from tallystick.domain.repair.landing_again import HarmedFile, LandAgain, harmed_files, land_again
@@ -83,7 +84,7 @@ def plan_repair(
         quarantined=moved,
         end_with_strays=_of(EndsWithStray, steps),
         write_manifests=_of(WriteManifest, steps),
-        new_generations=_of(NewGeneration, steps),
+        new_generations=_one_of_each_log(_of(NewGeneration, steps)),
         read_again=asked,
         adopt=left_behind,
         adopted=adopted(left_behind, facts, most_batches=room),
@@ -116,6 +117,16 @@ def _remedy(stored: StoredFinding, facts: RepairFacts) -> Iterator[Step]:
             yield NotMended(stored.finding_id, found.rule.why_not_mended or found.next_step)
         case _ as never:
             assert_never(never)
+
+
+def _one_of_each_log(opened: Sequence[NewGeneration]) -> tuple[NewGeneration, ...]:
+    """A log that was cut again has a finding for each cut: it is landed from the lowest one."""
+    found: dict[GenerationId, NewGeneration] = {}
+    for each in opened:
+        known = found.setdefault(each.account.generation_id, each)
+        if each.first_offset < known.first_offset:
+            found[each.account.generation_id] = each
+    return tuple(found.values())
 
 
 def _of(kind: type[Kind], steps: Iterable[Step]) -> tuple[Kind, ...]:

@@ -67,14 +67,11 @@ def new_generation(stored: StoredFinding, facts: RepairFacts) -> NewGeneration |
 
 
 def epoch_to_ask(account: GenerationAccount) -> int | None:
-    """The epoch of the last landed record, or the one in which the log was seen.
+    """The epoch of the last landed record; None where it is not known.
 
-    None where neither is known, and where nothing was landed: then the cut is no matter.
+    The one in which the log was seen is of the time after the cut.
     """
-    if _has_landed_nothing(account):
-        return None
-    anchored = account.anchor.leader_epoch if account.anchor else None
-    return account.seen_epoch if anchored is None else anchored
+    return account.anchor.leader_epoch if account.anchor else None
 
 
 def claims_anchor(account: GenerationAccount, end: EpochEnd) -> bool:

@@ -4,6 +4,7 @@
 
 1. What a plan recorded stays as it was stated then: today's bounds can't tell a cut any more.
 2. A log that no witness can judge is unknown, never an empty answer.
+3. A log that has stopped may be cut again: each cut is told, with what was seen since the last one.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def doubted_logs(
     for partition, check in sorted(seen.logs.items()):
         if check.sameness is not Sameness.UNKNOWN:
             continue
-        account, bounds = generations[partition], seen.snapshot.partitions[partition]
+        account, bounds = generations[partition].since_cut, seen.snapshot.partitions[partition]
         if account.read_until is None and bounds.log_start_offset >= account.last_seen_until:
             continue
         yield finding(
@@ -156,11 +157,14 @@ def doubted_logs(
 
 
 def has_lost_unlanded(cut: Finding) -> bool:
-    """True where offsets were cut that had not been landed: no new generation brings them back."""
+    """True where offsets were cut that had not been landed: no new generation brings them back.
+
+    So it may be where nobody can tell.
+    """
     evidence = CutEvidence.of(cut)
-    if evidence is None or cut.until_offset is None:
-        return False
-    return cut.until_offset > evidence.landed_until
+    if evidence is None:
+        return cut.verdict is Verdict.UNKNOWN
+    return cut.until_offset is not None and cut.until_offset > evidence.landed_until
 
 
 def ended_by_reopening(each: Finding, account: GenerationAccount | None) -> str | None:

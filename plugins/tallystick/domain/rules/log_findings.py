@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -47,7 +48,10 @@ def change_findings(
         lost_finding(feed, by_id[generation_id], offsets, code, evidence)
         for generation_id, offsets, code, evidence in gone
     ]
-    stopped = [cut_finding(feed, by_id[each.generation_id], seen, each) for each in changes.stopped]
+    stopped = [
+        cut_finding(feed, by_id[each.generation_id].since_cut, seen, each)
+        for each in (*changes.stopped, *changes.cut_again)
+    ]
     closed = [
         unknown_tail(
             feed,
@@ -97,11 +101,15 @@ def end_findings(
     Today's bounds can't tell any more where a log was cut: it may have grown since. Where somebody
     has closed the finding, the log's own row tells what is left to tell.
     """
-    told = {(each.partition, each.generation): each for each in recorded if _tells_end(each)}
+    told: defaultdict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    for each in recorded:
+        if _tells_end(each):
+            told[each.rule.code, each.partition, each.generation].append(each)
     return tuple(
-        told.get((account.partition.partition, account.ordinal))
-        or _end_on_record(feed, account, code, reason)
+        found
         for account, code, reason in ended
+        for found in told[code, account.partition.partition, account.ordinal]
+        or [_end_on_record(feed, account, code, reason)]
     )
 
 

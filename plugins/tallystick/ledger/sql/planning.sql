@@ -191,20 +191,23 @@ SELECT :feed, :topic, partition, :cluster_id, :topic_id, :ordinal, first_offset,
 RETURNING generation_id, partition;
 
 -- name: see_logs
--- Hand the witness over: how far each log reaches, and in which leader epoch. For open generations of
--- the very same topic; the caller has asked the witness of before. A look that tells no epoch, or an
--- older one, takes no witness's place. Locked in the order everybody locks: by id.
+-- Hand the witness over: how far each log reaches, and in which leader epoch. For open and stopped
+-- generations of the very same topic; the caller has asked the witness of before. Where that showed a
+-- cut, how far the log reached begins anew. A look that tells no epoch, or an older one, takes no
+-- witness's place. Locked in the order everybody locks: by id.
 UPDATE generation g
-   SET last_seen_until = greatest(g.last_seen_until, moved.high_watermark),
+   SET last_seen_until = CASE WHEN moved.is_cut THEN moved.high_watermark
+                              ELSE greatest(g.last_seen_until, moved.high_watermark) END,
        seen_epoch = moved.leader_epoch
-  FROM (SELECT known.generation_id, seen.high_watermark, seen.leader_epoch
+  FROM (SELECT known.generation_id, seen.high_watermark, seen.leader_epoch,
+               known.generation_id = ANY(:cut_ids::bigint[]) AS is_cut
           FROM unnest(:partitions::integer[], :high_watermarks::bigint[], :leader_epochs::integer[])
                AS seen(partition, high_watermark, leader_epoch)
           JOIN generation known USING (partition)
-         WHERE known.feed = :feed AND known.state = 'open' AND known.topic_id = :topic_id
+         WHERE known.feed = :feed AND known.state <> 'closed' AND known.topic_id = :topic_id
            AND known.cluster_id = :cluster_id
            AND (known.seen_epoch IS NULL OR known.seen_epoch <= seen.leader_epoch)
-           AND (known.last_seen_until < seen.high_watermark
+           AND (known.last_seen_until <> seen.high_watermark
                 OR known.seen_epoch IS DISTINCT FROM seen.leader_epoch)
          ORDER BY known.generation_id
            FOR NO KEY UPDATE OF known) moved

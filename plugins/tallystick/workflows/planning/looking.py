@@ -33,7 +33,7 @@ from tallystick.domain.rules.findings import Finding, provisional, why_nothing_i
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.errors import LedgerBehind, StorageError, TopicGone
 from tallystick.ledger.planning import PlanningSession
-from tallystick.workflows.planning.observing import observe
+from tallystick.workflows.planning.observing import observe, snapshot_of
 from tallystick.workflows.planning.outlooks import outlook
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import why_behind
@@ -252,7 +252,7 @@ def look_at_log(services: Services) -> Look:
     ledger, feed = services.ledger, services.feed_name
     known = ledger.accounts(feed)
     if not known.generations:
-        seen = observe(services, known)
+        seen = Observation(snapshot_of(services, {}), {}, {})
         # Else its first plan has come meanwhile.
         if not ledger.accounts(feed).generations:
             return Look(None, known, seen, (), outlook(services, {}, seen.snapshot))

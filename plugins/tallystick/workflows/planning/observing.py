@@ -21,6 +21,7 @@ from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
     AnotherCluster,
     BrokerUnavailable,
+    PartitionsLeaderless,
     SourceRefused,
     TopicGone,
     TopicUnknown,
@@ -95,6 +96,7 @@ def _first_batches(
         account.partition.partition: bounds.log_start_offset
         for account in _comparable(snapshot, generations)
         if (bounds := snapshot.partitions.get(account.partition.partition))
+        and account.state is GenerationState.OPEN
         and account.frontier < bounds.log_start_offset < bounds.high_watermark
     }
     if not starts:
@@ -145,20 +147,29 @@ def snapshot_of(services: Services, generations: Mapping[int, GenerationAccount]
 def _comparable(
     snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
 ) -> list[GenerationAccount]:
-    """The generations that are open and whose log the snapshot shows."""
+    """The generations whose log the snapshot shows; stopped ones as they are since the cut."""
     return [
-        account
+        account.since_cut
         for account in generations.values()
-        if account.state is GenerationState.OPEN and snapshot.is_of(account)
+        if account.state is not GenerationState.CLOSED and snapshot.is_of(account)
     ]
 
 
 def _start_offsets(services: Services, snapshot: BrokerSnapshot) -> dict[int, int]:
-    """Where the feed's responsibility begins, by partition."""
+    """Where the feed's responsibility begins, by partition.
+
+    Raises PartitionsLeaderless where one can't be asked now and would begin at its log start later.
+    """
     source = services.feed.source
     earliest = {p: bounds.log_start_offset for p, bounds in snapshot.partitions.items()}
     if source.start == "earliest":
         return earliest
+    if snapshot.leaderless:
+        raise PartitionsLeaderless(
+            services.servers,
+            f"no leader can say where partitions {sorted(snapshot.leaderless)} begin by"
+            f" source.start: {source.start}, and a feed begins with all of its partitions",
+        )
     latest = {
         p: bounds.readable_until(services.isolation) for p, bounds in snapshot.partitions.items()
     }

@@ -179,8 +179,8 @@ def test_from_where_a_cut_log_is_due_again(
         (LANDED_TO, 0),
         (SEEN, 0),
         (WITHOUT_EPOCHS, None),
-        (replace(WITHOUT_EPOCHS, seen_epoch=7), 7),
-        (HOLES_ALONE, 7),
+        (replace(WITHOUT_EPOCHS, seen_epoch=7), None),
+        (HOLES_ALONE, None),
     ],
 )
 def test_which_epoch_is_asked(account: GenerationAccount, epoch: int | None) -> None:

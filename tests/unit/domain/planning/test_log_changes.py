@@ -82,6 +82,7 @@ def _told(changes: LogChanges) -> dict[str, str]:
         "lost": [f"{e.code.value} {_interval(e.offsets)}" for e in changes.lost],
         "cut": [f"{e.code.value} {_interval(e.offsets)} {e.becomes.value}" for e in changes.cuts],
         "stopped": [e.code.value for e in changes.stopped],
+        "cut again": [e.code.value for e in changes.cut_again],
         "closed": [e.code.value for e in changes.closed],
         "opened": [f"gen {e.ordinal} at {e.first_offset}" for e in changes.opened],
     }
@@ -253,6 +254,8 @@ ROWS: list[tuple[str, Seen, Mapping[str, str]]] = [
     ),
     # Generations that have ended.
     ("stopped: an operator decides", Seen(account=STOPPED, now=bounds(8, 9)), {}),
+    ("stopped, and nobody can tell", Seen(account=STOPPED, log=UNKNOWN), {}),
+    ("stopped, and cut again", Seen(account=STOPPED, log=CUT), {"cut again": "A3"}),
     (
         "stopped, then re-created: the log that was in doubt is gone",
         Seen(account=STOPPED, topic_id="topic-id-2"),

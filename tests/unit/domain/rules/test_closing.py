@@ -120,6 +120,7 @@ OF_NEW_TOPIC = without(0, is_leaderless=False, topic_id="u")
         (found("A3", Level.L1), ALL, account(), False),
         (found("A3", Level.L1), ALL, account(ordinal=2), True),
         (found("A3", Level.L1, verdict=Verdict.UNKNOWN), ALL, account(), False),
+        (found("A3", Level.L1, verdict=Verdict.UNKNOWN), ALL, account(ordinal=2), False),
         (provisional(found("A1", Level.L1)), ALL, account(), True),
         (provisional(found("A3", Level.L1)), ALL, account(), True),
         (provisional(found("A1", Level.L1)), replace(ALL, broker=None), account(), False),

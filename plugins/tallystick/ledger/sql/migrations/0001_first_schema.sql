@@ -116,7 +116,8 @@ COMMENT ON COLUMN generation.frontier IS
   'End (excluded) of the prefix that is landed, proven hole, or recorded as lost. Never moves back.';
 -- A log has one witness. It is handed over from look to look, each of which asks the one before.
 COMMENT ON COLUMN generation.last_seen_until IS
-  'Largest high watermark (excluded) that any look showed; with seen_epoch, the log''s witness.';
+  'Largest high watermark (excluded) that any look showed since the log began, or stopped; with
+seen_epoch, the log''s witness.';
 COMMENT ON COLUMN generation.seen_epoch IS
   'Leader epoch in which the log was last seen to reach last_seen_until: as long as it, or an older
 one, ends no earlier, nothing of the log was cut. A look replaces it after asking it.';
@@ -147,7 +148,7 @@ BEGIN
     RAISE EXCEPTION 'generation %: the frontier never moves back, from % to %',
       OLD.generation_id, OLD.frontier, NEW.frontier USING ERRCODE = 'TS003';
   END IF;
-  IF NEW.last_seen_until < OLD.last_seen_until THEN
+  IF NEW.last_seen_until < OLD.last_seen_until AND NEW.state <> 'stopped' THEN
     RAISE EXCEPTION 'generation %: last_seen_until never moves back, from % to %',
       OLD.generation_id, OLD.last_seen_until, NEW.last_seen_until USING ERRCODE = 'TS003';
   END IF;
