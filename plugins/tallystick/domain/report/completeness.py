@@ -236,7 +236,7 @@ def _prefixes_of(
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
         # Where a log was cut, the finding says how far it was seen to reach before.
         cut = [each.until_offset or 0 for each in mine if each.rule.has(Trait.CUT)]
-        seen_until = max([*cut, *(each.readable_before for each in lives)])
+        seen_until = max([*cut, *(each.last_seen_until for each in lives)])
         prefix = found[topic_id] = replace(_prefix(lives[-1], mine), seen_until=seen_until)
         if not prefix.is_whole:
             broken = prefix
