@@ -254,9 +254,10 @@ def _prefixes_of(
             continue
         ordinals = {each.ordinal for each in lives}
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
-        prefix = found[topic_id] = replace(
-            _prefix(lives[-1], mine), seen_until=max(each.last_seen_until for each in lives)
-        )
+        # Where a log was cut, the finding says how far it was seen to reach before.
+        cut = [each.until_offset or 0 for each in mine if each.rule.has(Trait.CUT)]
+        seen_until = max([*cut, *(each.last_seen_until for each in lives)])
+        prefix = found[topic_id] = replace(_prefix(lives[-1], mine), seen_until=seen_until)
         if not prefix.is_whole:
             broken = prefix
     return found
