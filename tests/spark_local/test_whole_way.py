@@ -142,18 +142,19 @@ def test_purged_between_two_runs_is_lost_with_its_exact_range(new_way: NewWay, k
     assert [each.offset for each in way.rows()] == [*range(10), *range(17, 30)]
 
 
-def test_purged_during_the_landing_commits_nothing_and_is_named_by_the_next_run(
+def test_what_is_purged_during_the_landing_is_not_committed_and_named_by_the_runs_own_check(
     new_way: NewWay, kafka: str
 ) -> None:
     way = new_way(partitions=2)
     for partition in (0, 1):
         produce(kafka, way.topic, messages(40), partition=partition)
     runner = SessionRunner(way.spark, before=lambda plan: purge(kafka, way.topic, {0: 25}))
-    [batch] = way.land(runner).batches
+    report = way.land(runner)
+    [batch] = report.batches
     assert batch.error, "the range was cut while Spark was about to read it"
     assert way.rows() == []
-    report = way.landed()
     assert [(f.from_offset, f.until_offset) for f in report.findings] == [(0, 25)]
+    assert way.landed().findings == []
     assert way.rows() == way.produced({0: (25, 40), 1: (0, 40)})
     assert way.staged() == []
 
