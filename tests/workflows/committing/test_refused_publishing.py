@@ -12,6 +12,7 @@ import pytest
 
 from tallystick.domain.identities import AttemptId, Owner
 from tallystick.domain.report.completeness import Proof
+from tallystick.domain.rules.n3_unfinished_batch import NOT_SHOWN
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import StorageRefused
 from tallystick.workflows.committing.publishing import publish
@@ -27,6 +28,7 @@ from tests.support.story import FEED, Story, a_landed_story
 from tests.trouble.scene import Before
 
 RUN, NEXT = Owner("run"), Owner("next")
+
 LONG = timedelta(hours=1)
 
 
@@ -127,8 +129,10 @@ def test_what_died_before_it_was_published_is_said_by_the_ledger_alone(story: St
     assert attempt
     verify_and_commit(services, attempt)
     assert services.ledger.findings(FEED) == []
-    assert proof_of(services) is Proof.UNKNOWN
+    proven = feed_completeness(services.ledger, FEED).proven.partitions
+    assert {each.blocked_by.name for each in proven if each.blocked_by} == {NOT_SHOWN}
     assert looked(services) is Verdict.UNKNOWN
+    assert proof_of(services) is Proof.UNKNOWN
     publish(services, batch_id, NEXT)
     assert services.ledger.findings(FEED) == []
     assert proof_of(services) is Proof.PROVEN

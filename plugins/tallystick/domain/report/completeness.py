@@ -6,8 +6,8 @@ its leader lags. So a partition is complete up to a look when none of these is a
 prefix of its log. What replicas lacked then was not readable: nothing is said of it. Event times
 play no part: they are labels, and they lie.
 
-1. The clean prefix ends at the frontier, where the first failing finding begins, or where the first
-   offset lies that is committed and not published: no reader sees it yet.
+1. The clean prefix ends at the frontier, or where the first failing finding begins. What is
+   committed and not published yet is such a one, whoever holds it: no reader sees it.
 2. A failing finding without an interval leaves nothing of its log clean, one without a partition
    nothing of the feed: unknown, never complete. One of a lost manifest, or of a reconcile that is
    overdue, holds nothing back.
@@ -33,8 +33,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from tallystick.domain.batches.batch import PlannedRange
-from tallystick.domain.identities import GenerationId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
@@ -95,23 +93,6 @@ def doubt_of_storage(
     if looked_at > overdue:
         return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
     return None
-
-
-def as_shown(
-    generations: Mapping[int, Sequence[GenerationAccount]], unpublished: Iterable[PlannedRange]
-) -> Mapping[int, Sequence[GenerationAccount]]:
-    """The logs as far as readers see them: below what is committed and not published yet."""
-    ends: dict[GenerationId, int] = {}
-    for each in unpublished:
-        first = each.offsets.from_offset
-        ends[each.generation_id] = min(first, ends.get(each.generation_id, first))
-    return {
-        partition: [
-            replace(each, frontier=min(each.frontier, ends.get(each.generation_id, each.frontier)))
-            for each in lives
-        ]
-        for partition, lives in generations.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)

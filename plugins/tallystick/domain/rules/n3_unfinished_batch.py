@@ -8,12 +8,12 @@ too long, or fails again and again; or its published directory has lost its mani
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from tallystick.domain.batches.batch import TriedBatch, WaitingBatch
+from tallystick.domain.batches.batch import BatchPlan, TriedBatch, WaitingBatch
 from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.finding_codes import FindingCode, Level
@@ -94,6 +94,20 @@ def not_shown(
     words = f"readers of the directories don't see its rows: {why}"
     evidence = {"refused": why} if is_refused else {}
     return _of_batch(feed, topic, batch_id, BatchState.COMMITTED, NOT_SHOWN, words, evidence)
+
+
+def not_shown_yet(plan: BatchPlan) -> Iterator[Finding]:
+    """Each range of a committed batch that is not published; on record once a look meets it."""
+    told = not_shown(plan.feed, plan.topic, plan.batch_id, "it is not published yet.")
+    for each in plan.ranges:
+        offsets = each.offsets
+        yield replace(
+            told,
+            generation=plan.ordinal,
+            partition=offsets.partition.partition,
+            from_offset=offsets.from_offset,
+            until_offset=offsets.until_offset,
+        )
 
 
 def refused_by_storage(standing: Iterable[Finding]) -> list[BatchId]:

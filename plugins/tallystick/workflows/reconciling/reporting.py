@@ -20,7 +20,6 @@ from tallystick.domain.report.completeness import (
     Completeness,
     Look,
     Proof,
-    as_shown,
     completeness_of,
     doubt_of_storage,
     would_hold_back,
@@ -38,6 +37,7 @@ from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
+from tallystick.domain.rules.n3_unfinished_batch import not_shown_yet
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
@@ -229,10 +229,10 @@ def _completeness(
         )
         for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
     )
-    unpublished = [planned for each in ledger.unpublished(feed) for planned in each.plan.ranges]
+    unpublished = [told for each in ledger.unpublished(feed) for told in not_shown_yet(each.plan)]
     proven = completeness_of(
-        as_shown(generations, unpublished),
-        findings,
+        generations,
+        [*findings, *unpublished],
         looks,
         first_look_at=places[0].looked_at if places else None,
     )
