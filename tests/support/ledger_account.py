@@ -55,7 +55,8 @@ def account_of(
                     account.beyond,
                     account.anchor,
                     account.read_until,
-                    account.last_seen_until,
+                    # How far a log was seen since it stopped is in no manifest.
+                    max(account.last_seen_until, account.frontier),
                 )
                 for key, account in sorted(logs.items())
             },
