@@ -39,6 +39,9 @@ from tallystick.errors import (
 from tallystick.ledger.dsn import LedgerAddress
 from tallystick.ledger.statements import migrations, statement
 
+log = logging.getLogger(__name__)
+
+
 # The server can't serve now, or chose this transaction as the victim: the same again may succeed.
 _PASSING: Final = (
     psycopg.OperationalError,  # connection lost, shut down, deadlock, time-outs, out of resources
@@ -126,8 +129,6 @@ def _overlap(error: psycopg.Error, partitions: Mapping[int, str]) -> str:
     place = partitions.get(generation, f"generation {generation}")
     return f"{place} [{wanted_from}, {wanted_until}) overlaps [{held_from}, {held_until})"
 
-
-log = logging.getLogger(__name__)
 
 _OLDEST_SERVER: Final = 150000
 

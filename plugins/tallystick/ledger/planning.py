@@ -46,43 +46,6 @@ def frozen_plan(transaction: Transaction, plan_id: int, planned_at: datetime) ->
     return FrozenPlan(PlanId(plan_id), planned_at, own, adopted)
 
 
-def made_plan(
-    transaction: Transaction,
-    feed: FeedName,
-    plan_id: int,
-    planned_at: datetime,
-    window: Window | None,
-    batches: Sequence[BatchPlan],
-    adopted: Sequence[BatchId],
-    *,
-    owner: Owner,
-    lease: timedelta,
-) -> FrozenPlan:
-    """Enter the batches, claim their ranges, take over the adopted ones; raises ClaimConflict."""
-    foreign = [
-        each.batch_id
-        for each in batches
-        if each.feed != feed or not _is_within(each.window, window)
-    ]
-    if foreign:
-        raise LedgerRefused("make_batches", f"{foreign} belong to another feed or a later window")
-    if batches:
-        _enter(transaction, feed, plan_id, batches, owner, lease)
-        _claim(transaction, feed, batches)
-        _replace(transaction, batches)
-    taken = _adopted(transaction, feed, adopted, owner, lease)
-    own = [each.batch_id for each in batches]
-    for batch_ids, is_adopted in ((own, False), (taken, True)):
-        if batch_ids:
-            transaction.change(
-                "join_batches", plan_id=plan_id, batch_ids=batch_ids, is_adopted=is_adopted
-            )
-    if taken:
-        return frozen_plan(transaction, plan_id, planned_at)
-    new = [_new(each, owner, lease) for each in batches]
-    return FrozenPlan(PlanId(plan_id), planned_at, new, [])
-
-
 def _new(plan: BatchPlan, owner: Owner, lease: timedelta) -> BatchStatus:
     """A batch as it stands once it is entered."""
     seconds = lease.total_seconds()
@@ -283,26 +246,40 @@ class PlanningSession:
         adopted batches carry a lease for this owner, so no other run adopts them at once. A batch
         that has found a living owner in the meantime is not adopted.
         """
-        plan = self._transaction.one(
+        transaction, feed, planned_at = self._transaction, self._feed, self._begun.begun_at
+        plan_id = transaction.one(
             "make_plan",
-            feed=self._feed,
+            feed=feed,
             window_from=window.from_instant if window else None,
             window_until=window.until_instant if window else None,
             owner=owner,
             snapshot_id=self.snapshot_id,
-            planned_at=self._begun.begun_at,
-        )
-        return made_plan(
-            self._transaction,
-            self._feed,
-            plan.plan_id,
-            self._begun.begun_at,
-            window,
-            batches,
-            adopted,
-            owner=owner,
-            lease=lease,
-        )
+            planned_at=planned_at,
+        ).plan_id
+        foreign = [
+            each.batch_id
+            for each in batches
+            if each.feed != feed or not _is_within(each.window, window)
+        ]
+        if foreign:
+            raise LedgerRefused(
+                "make_batches", f"{foreign} belong to another feed or a later window"
+            )
+        if batches:
+            _enter(transaction, feed, plan_id, batches, owner, lease)
+            _claim(transaction, feed, batches)
+            _replace(transaction, batches)
+        taken = _adopted(transaction, feed, adopted, owner, lease)
+        own = [each.batch_id for each in batches]
+        for batch_ids, is_adopted in ((own, False), (taken, True)):
+            if batch_ids:
+                transaction.change(
+                    "join_batches", plan_id=plan_id, batch_ids=batch_ids, is_adopted=is_adopted
+                )
+        if taken:
+            return frozen_plan(transaction, plan_id, planned_at)
+        new = [_new(each, owner, lease) for each in batches]
+        return FrozenPlan(PlanId(plan_id), planned_at, new, [])
 
 
 class Planning(Tables):

@@ -64,7 +64,8 @@ def test_records_of_a_life_that_only_a_reconcile_has_seen_are_named(story: Story
     assert any(second in each for each in told), f"{report.verdict}: nobody names {second}"
 
 
-def test_what_a_stopped_log_has_shown_and_lost_is_told(story: Story) -> None:
+def cut_twice(story: Story) -> Log:
+    """A log that stopped at its first cut, and had shown 25 before its second one."""
     log = story.broker.logs[0]
     log.cut(5)
     land_feed(services_of(story), None, TWO)
@@ -72,6 +73,11 @@ def test_what_a_stopped_log_has_shown_and_lost_is_told(story: Story) -> None:
     reconcile(services_of(story))  # its look is on record, and shows 25
     log.cut(12)
     log.append(Kind.RECORD, 30, value=b"third")
+    return log
+
+
+def test_what_a_stopped_log_has_shown_and_lost_is_told(story: Story) -> None:
+    cut_twice(story)
     cuts = [
         each.finding_id
         for each in services_of(story).ledger.findings(FEED)
@@ -112,13 +118,7 @@ def test_each_cut_of_a_stopped_log_is_told_with_what_looks_have_seen(story: Stor
 
 
 def test_what_a_stopped_log_has_shown_is_told_when_its_epoch_has_expired(story: Story) -> None:
-    log = story.broker.logs[0]
-    log.cut(5)
-    land_feed(services_of(story), None, TWO)
-    log.append(Kind.RECORD, 20, value=b"second")
-    reconcile(services_of(story))  # its look is on record, and shows 25
-    log.cut(12)
-    log.append(Kind.RECORD, 30, value=b"third")
+    log = cut_twice(story)
     log.log_start_offset = 20
     standing = [each.finding_id for each in services_of(story).ledger.findings(FEED)]
     assert not repair_feed(services_of(story), standing, Owner("repair")).errors

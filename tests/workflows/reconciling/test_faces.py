@@ -15,15 +15,15 @@ from tallystick.domain.report.completeness import Completeness
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode, Level
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import BrokerUnavailable, StorageUnavailable
+from tallystick.errors import BrokerUnavailable
 from tallystick.ledger.overview import FeedHead
 from tallystick.orchestration.complete_sensor import ask
-from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Kind, MinuteByMinute
+from tests.support.silent_store import SilentStore
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
 
@@ -61,21 +61,6 @@ def head(story: Story) -> FeedHead:
 
 def proven(story: Story) -> Completeness:
     return feed_completeness(services_of(story).ledger, FEED).proven
-
-
-class SilentStore:
-    """Storage that answers no question about what readers see."""
-
-    def __init__(self, store: FileStore) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("entries", "status", "checksum", "read", "read_back"):
-            return self._refuse
-        return getattr(self._store, name)
-
-    def _refuse(self, *_: object, **__: object) -> Any:
-        raise StorageUnavailable("/landing", "no NameNode answers")
 
 
 class SilentReader:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import StorageUnavailable
-from tallystick.ports.file_store import FileStore
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import (
@@ -22,6 +19,7 @@ from tallystick.workflows.reconciling.reporting import (
 )
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import Kind, MinuteByMinute
+from tests.support.silent_store import SilentStore
 from tests.support.story import FEED, Story
 
 
@@ -38,21 +36,6 @@ def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
 def services_of(story: Story) -> Services:
     assert isinstance(story.broker, MinuteByMinute)
     return replace(story.services(), clock=story.broker)
-
-
-class SilentStore:
-    """Storage that answers no question about what readers see."""
-
-    def __init__(self, store: FileStore) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("entries", "status", "checksum", "read", "read_back"):
-            return self._refuse
-        return getattr(self._store, name)
-
-    def _refuse(self, *_: object, **__: object) -> Any:
-        raise StorageUnavailable("/landing", "no NameNode answers")
 
 
 @pytest.mark.parametrize("long_one_is_stored", ["first", "last"])

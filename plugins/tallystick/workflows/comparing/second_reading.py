@@ -46,6 +46,9 @@ from tallystick.workflows.same_log import checked_logs
 from tallystick.workflows.services import Services
 from tallystick.workflows.stored.readers_tree import ask_all, asking
 
+log = logging.getLogger(__name__)
+
+
 # Compares landed rows with the records that the second reader reads from the broker.
 #
 # A slice is compared as far as both sides have it. What can't be compared is said, and stops
@@ -151,8 +154,6 @@ def taken_sample(
         not_compared=reason or ("; ".join(reasons[:3]) + more if reasons else None),
     )
 
-
-log = logging.getLogger(__name__)
 
 _MOST_REASONS: Final = 20
 _NEWEST: Final = 100

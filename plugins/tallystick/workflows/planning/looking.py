@@ -39,6 +39,9 @@ from tallystick.workflows.services import Services
 from tallystick.workflows.stored.published_batches import why_behind
 from tallystick.workflows.stored.staging import staged
 
+log = logging.getLogger(__name__)
+
+
 # Pauses Python's cycle collector while values of many partitions are made.
 #
 # They all live until the plan ends. The collector looks through all of them again each time their
@@ -56,8 +59,6 @@ def collector_paused() -> Iterator[None]:
         if was_enabled:
             gc.enable()
 
-
-log = logging.getLogger(__name__)
 
 _Done = TypeVar("_Done")
 NO_CHANGES: Final = LogChanges()

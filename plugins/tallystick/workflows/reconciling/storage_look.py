@@ -25,6 +25,9 @@ from tallystick.workflows.place import counted
 from tallystick.workflows.reconciling.storage_check import storage_findings
 from tallystick.workflows.services import Services
 
+log = logging.getLogger(__name__)
+
+
 # Level L2: where two ranges of the ledger overlap, are the rows there twice as well?
 #
 # Verification proves that a batch holds each offset once, and the schema that two batches share
@@ -74,13 +77,12 @@ def _held(
         )
 
 
-log = logging.getLogger(__name__)
-
 # Reads the offset columns of committed batches again, those first whose last try is longest ago.
 #
 # A few batches in each reconcile, so that all of them come round within the feed's `scrub_every`,
 # and a long history costs no more than a short one. What a full read has proven counts as a look,
 # too.
+
 # About ten seconds of one core: 10 to 40 million rows are read in each.
 _MOST_ROWS: Final = 100_000_000
 _MOST_BATCHES: Final = 500
