@@ -49,7 +49,6 @@ from tallystick.domain.rules.c2_aborted_landed import aborted_landed
 from tallystick.domain.rules.c3_rows_differ import ComparedSlice, differing_rows
 from tallystick.domain.rules.file_findings import FileRows
 from tallystick.domain.rules.findings import Finding, Place
-from tallystick.domain.rules.landed_files import judged, missing_or_changed, offset_findings
 from tallystick.domain.rules.log_findings import change_findings, lost_finding
 from tallystick.domain.rules.n1_overdue import missed_reconcile, missed_runs, unread_partitions
 from tallystick.domain.rules.n2_stalled_stable_offset import stalled_stable_offsets
@@ -60,6 +59,7 @@ from tallystick.domain.rules.n3_unfinished_batch import (
     unfinished_batches,
     without_manifest,
 )
+from tallystick.domain.rules.storage_witness import judged, missing_or_changed, offset_findings
 from tallystick.domain.rules.u1_could_not_tell import (
     BROKER,
     DIRECTORY,

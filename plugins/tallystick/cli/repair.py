@@ -30,8 +30,8 @@ from tallystick.errors import ConfigurationError
 from tallystick.report.documents import Document, ErrorDetails, Part, RangePart, range_part
 from tallystick.report.wording import grouped
 from tallystick.workflows.repairing.moved_root import enter_moved
+from tallystick.workflows.repairing.plan_lines import plan_lines
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed
-from tallystick.workflows.repairing.telling import plan_lines
 
 
 class LandAgainPart(Part):

@@ -97,7 +97,7 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
     from tallystick.workflows.committing import publishing
     from tallystick.workflows.landing.run import noted
     from tallystick.workflows.repairing import repair as repairing
-    from tallystick.workflows.repairing.telling import plan_lines
+    from tallystick.workflows.repairing.plan_lines import plan_lines
 
     with in_airflow_terms(), services_of(feed) as opened:
         services = bounded_by_airflow(opened)

@@ -184,7 +184,7 @@ class ProvablePart:
 
 
 def provable_parts(
-    gaps: Iterable[RangeHoles],
+    range_holes: Iterable[RangeHoles],
     unexplained: Iterable[OffsetRuns],
     log_starts: Mapping[int, int],
 ) -> tuple[ProvablePart, ...] | None:
@@ -196,7 +196,7 @@ def provable_parts(
     offset between rows stands in the way of all.
     """
     parts = []
-    for each, rest in zip(gaps, unexplained, strict=True):
+    for each, rest in zip(range_holes, unexplained, strict=True):
         offsets = each.planned.offsets
         proven = OffsetRuns.of([(offsets.from_offset, offsets.until_offset)]).difference(rest)
         runs = list(proven)

@@ -56,24 +56,26 @@ def problems_in(planned: Sequence[PlannedRange], found: ReadBack) -> tuple[str, 
     return tuple(problems)
 
 
-def unexplained_in(gaps: RangeHoles, explained: Mapping[HoleClass, OffsetRuns]) -> OffsetRuns:
+def unexplained_in(
+    range_holes: RangeHoles, explained: Mapping[HoleClass, OffsetRuns]
+) -> OffsetRuns:
     """The holes of a range for which no cause is proven."""
-    rest = gaps.holes
+    rest = range_holes.holes
     for runs in explained.values():
         rest = rest.difference(runs)
     return rest
 
 
 def accounted(
-    gaps: RangeHoles,
+    range_holes: RangeHoles,
     explained: Mapping[HoleClass, OffsetRuns],
     anchor: TailAnchor | None,
     read_epoch: int | None = None,
 ) -> AccountedRange:
     """The range with every offset accounted for; ValueError if one is not."""
     return AccountedRange(
-        planned=gaps.planned,
-        record_count=gaps.landed.count,
+        planned=range_holes.planned,
+        record_count=range_holes.landed.count,
         holes={kind: runs for kind, runs in explained.items() if runs},
         anchor=anchor,
         read_epoch=read_epoch,

@@ -102,8 +102,8 @@ def batch_of_rows(
     isolation: Isolation,
 ) -> BareBatch:
     """The batch with its proof, or why there is none; `causes` are what a log says of its holes."""
-    gaps = holes_in(plan.ranges, found)
-    reasons = (*problems_in(plan.ranges, found), *_unexplained(gaps, causes))
+    range_holes = holes_in(plan.ranges, found)
+    reasons = (*problems_in(plan.ranges, found), *_unexplained(range_holes, causes))
     if reasons:
         return BareBatch(path, plan, None, reasons)
     ranges = tuple(
@@ -112,7 +112,7 @@ def batch_of_rows(
             causes.get(each.planned.offsets.partition.partition, {}),
             anchors.get(each.planned.offsets.partition.partition),
         )
-        for each in gaps
+        for each in range_holes
     )
     attempt = Attempt(attempt_id, plan.batch_id, FencingToken(1), _OWNER)
     return BareBatch(path, plan, Manifest(plan, attempt, isolation, ranges, found.files), ())
@@ -137,9 +137,9 @@ def replacing(bare: BareBatch, missing: Iterable[tuple[Manifest, LandedFile]]) -
 
 
 def _unexplained(
-    gaps: Iterable[RangeHoles], causes: Mapping[int, Mapping[HoleClass, OffsetRuns]]
+    range_holes: Iterable[RangeHoles], causes: Mapping[int, Mapping[HoleClass, OffsetRuns]]
 ) -> Iterator[str]:
-    for each in gaps:
+    for each in range_holes:
         partition = each.planned.offsets.partition
         rest = unexplained_in(each, causes.get(partition.partition, {}))
         if rest:

@@ -87,18 +87,18 @@ def judged(
     except FileMissing as error:
         return NotProven([error.describe()])
     services.progress(Progress("prove"))
-    gaps = holes_in(plan.ranges, found)
-    causes = [causes_of(services, each, plan, landing.isolation) for each in gaps]
-    anchors = _anchors(services, staging, gaps, found)
+    range_holes = holes_in(plan.ranges, found)
+    causes = [causes_of(services, each, plan, landing.isolation) for each in range_holes]
+    anchors = _anchors(services, staging, range_holes, found)
     after = services.broker.snapshot(plan.topic)
     logs = claimed()
     since_read = checked_as_read(services, plan, landing, after)
-    vouched = _vouched(services, staging, plan, gaps, since_read, just_read)
+    vouched = _vouched(services, staging, plan, range_holes, since_read, just_read)
     changes = list(_changes_of_the_log(services, plan, after, since_read, vouched, logs))
-    problems = [*problems_in(plan.ranges, found), *_unexplained(gaps, causes), *changes]
+    problems = [*problems_in(plan.ranges, found), *_unexplained(range_holes, causes), *changes]
     if problems:
-        return NotProven(problems, () if changes else _short_reads(after, gaps, causes))
-    anchors |= _landed_anchors(services, staging, gaps, found, vouched)
+        return NotProven(problems, () if changes else _short_reads(after, range_holes, causes))
+    anchors |= _landed_anchors(services, staging, range_holes, found, vouched)
     ranges = tuple(
         accounted(
             each,
@@ -106,31 +106,31 @@ def judged(
             anchors.get(each.planned.offsets.partition.partition),
             landing.leader_epochs.get(each.planned.offsets.partition.partition),
         )
-        for each, explained in zip(gaps, causes, strict=True)
+        for each, explained in zip(range_holes, causes, strict=True)
     )
     return Manifest(plan, attempt, landing.isolation, ranges, found.files)
 
 
 def causes_of(
-    services: Services, gaps: RangeHoles, plan: BatchPlan, isolation: Isolation
+    services: Services, range_holes: RangeHoles, plan: BatchPlan, isolation: Isolation
 ) -> Mapping[HoleClass, OffsetRuns]:
     """The proven causes of a range's holes. A policy may be `compact` no more, and was so when the
     records went.
     """
-    if not gaps.holes:
+    if not range_holes.holes:
         return {}
     return services.broker.explain_holes(
-        gaps.planned.offsets,
-        gaps.holes,
+        range_holes.planned.offsets,
+        range_holes.holes,
         isolation,
-        cleaned=services.ledger.cleaned_part(plan.feed, plan.topic_id, gaps.planned.offsets),
+        cleaned=services.ledger.cleaned_part(plan.feed, plan.topic_id, range_holes.planned.offsets),
     )
 
 
 def _unexplained(
-    gaps: Sequence[RangeHoles], causes: Sequence[Mapping[HoleClass, OffsetRuns]]
+    range_holes: Sequence[RangeHoles], causes: Sequence[Mapping[HoleClass, OffsetRuns]]
 ) -> Iterator[str]:
-    for each, explained in zip(gaps, causes, strict=True):
+    for each, explained in zip(range_holes, causes, strict=True):
         rest = unexplained_in(each, explained)
         if rest:
             yield (
@@ -141,7 +141,7 @@ def _unexplained(
 
 def _short_reads(
     after: BrokerSnapshot,
-    gaps: Sequence[RangeHoles],
+    range_holes: Sequence[RangeHoles],
     causes: Sequence[Mapping[HoleClass, OffsetRuns]],
 ) -> list[OffsetRange]:
     """What is missing for no cause.
@@ -149,7 +149,7 @@ def _short_reads(
     What the log has deleted meanwhile is left to the next plan: it says why, and that it is lost.
     """
     found = []
-    for each, explained in zip(gaps, causes, strict=True):
+    for each, explained in zip(range_holes, causes, strict=True):
         offsets = each.planned.offsets
         bounds = after.partitions.get(offsets.partition.partition)
         start = bounds.log_start_offset if bounds else offsets.from_offset
@@ -172,14 +172,14 @@ def _vouched(
     services: Services,
     staging: StagingPath,
     plan: BatchPlan,
-    gaps: Sequence[RangeHoles],
+    range_holes: Sequence[RangeHoles],
     since_read: Mapping[int, LogCheck],
     just_read: JustRead | None,
 ) -> list[OffsetRange]:
     """Ranges of rows alone that nobody can judge now, and that were judged right after the read."""
     unknown = [
         each.planned.offsets
-        for each in gaps
+        for each in range_holes
         if not each.holes
         if (check := since_read.get(each.planned.offsets.partition.partition))
         if check.sameness is Sameness.UNKNOWN
@@ -221,18 +221,18 @@ def _changes_of_the_log(
 
 
 def _anchors(
-    services: Services, staging: StagingPath, gaps: Sequence[RangeHoles], found: ReadBack
+    services: Services, staging: StagingPath, range_holes: Sequence[RangeHoles], found: ReadBack
 ) -> dict[int, TailAnchor]:
     """The last landed record of each range, by partition; of the row itself where it is gone."""
-    last = _last_offsets(gaps)
-    topic = gaps[0].planned.offsets.partition.topic if gaps else ""
+    last = _last_offsets(range_holes)
+    topic = range_holes[0].planned.offsets.partition.topic if range_holes else ""
     records = services.broker.records_at(topic, last) if last else {}
     gone = [
         each.planned.offsets
-        for each in gaps
+        for each in range_holes
         if each.planned.offsets.partition.partition not in records
     ]
-    return _landed_anchors(services, staging, gaps, found, gone) | {
+    return _landed_anchors(services, staging, range_holes, found, gone) | {
         partition: TailAnchor(last[partition], record.leader_epoch, record.content_hash)
         for partition, record in records.items()
     }
@@ -241,7 +241,7 @@ def _anchors(
 def _landed_anchors(
     services: Services,
     staging: StagingPath,
-    gaps: Sequence[RangeHoles],
+    range_holes: Sequence[RangeHoles],
     found: ReadBack,
     ranges: Collection[OffsetRange],
 ) -> dict[int, TailAnchor]:
@@ -255,15 +255,15 @@ def _landed_anchors(
                 staging.data, _file_with(found, partition, offset), partition, offset
             ),
         )
-        for partition, offset in _last_offsets(gaps).items()
+        for partition, offset in _last_offsets(range_holes).items()
         if partition in wanted
     }
 
 
-def _last_offsets(gaps: Sequence[RangeHoles]) -> dict[int, int]:
+def _last_offsets(range_holes: Sequence[RangeHoles]) -> dict[int, int]:
     return {
         each.planned.offsets.partition.partition: offset
-        for each in gaps
+        for each in range_holes
         if (offset := each.landed.last_offset) is not None
     }
 

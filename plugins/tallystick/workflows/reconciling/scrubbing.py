@@ -24,8 +24,8 @@ from tallystick.domain.rows.scrub import ScrubPlan, ScrubResult
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.evidence import batches_in_trouble
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.landed_files import BatchJudgement, judged
 from tallystick.domain.rules.rule import Trait
+from tallystick.domain.rules.storage_witness import BatchJudgement, judged
 from tallystick.domain.rules.u1_could_not_tell import SCRUB, could_not_tell
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.errors import (

@@ -25,8 +25,8 @@ from tallystick.domain.rules.a10_ledger_behind import ledger_behind
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.evidence import file_in
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.landed_files import missing_or_changed
 from tallystick.domain.rules.n3_unfinished_batch import LostManifest, without_manifest
+from tallystick.domain.rules.storage_witness import missing_or_changed
 from tallystick.domain.rules.u1_could_not_tell import (
     DIRECTORY,
     MANIFEST,

@@ -16,7 +16,7 @@ from tallystick.domain.rules.b2_landed_twice import HeldOffsets, shared_by_batch
 from tallystick.domain.rules.evidence import batch_in, batches_in_trouble
 from tallystick.domain.rules.file_findings import is_of_batch_rows
 from tallystick.domain.rules.findings import Finding, Level
-from tallystick.domain.rules.landed_files import offset_findings
+from tallystick.domain.rules.storage_witness import offset_findings
 from tallystick.domain.rules.u1_could_not_tell import STORAGE, could_not_tell, is_unlisted
 from tallystick.errors import FileMissing, ManifestMismatch, StorageError
 from tallystick.ledger.evidence import SettledRanges

@@ -28,7 +28,7 @@ from tallystick.workflows.planning.looking import Looking, facts_now, under_lock
 from tallystick.workflows.repairing.closing import settle
 from tallystick.workflows.repairing.gathering import decided_repair
 from tallystick.workflows.repairing.left_undone import left_undone
-from tallystick.workflows.repairing.telling import tell
+from tallystick.workflows.repairing.plan_lines import tell
 from tallystick.workflows.services import Services
 
 

@@ -15,7 +15,7 @@ from tallystick.domain.batches.paths import StagingPath
 from tallystick.domain.identities import AttemptId, BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.offsets.ranges import OffsetRange
-from tallystick.domain.planning.claiming_again import ClaimAgain, claim_again
+from tallystick.domain.planning.free_offsets import ClaimAgain, claim_again
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.errors import AttemptNotAsked
 from tallystick.workflows.services import Services

@@ -90,14 +90,15 @@ def parts_of(
         return ()
     if problems_in(plan.ranges, found):
         return ()
-    gaps = holes_in(plan.ranges, found)
+    range_holes = holes_in(plan.ranges, found)
     rest = [
-        unexplained_in(each, causes_of(services, each, plan, landing.isolation)) for each in gaps
+        unexplained_in(each, causes_of(services, each, plan, landing.isolation))
+        for each in range_holes
     ]
     if any(rest):
         # Asked last: what expires meanwhile has no proof any more, and can't be read again.
         snapshot = services.broker.snapshot(plan.topic)
     starts = {number: each.log_start_offset for number, each in snapshot.partitions.items()}
-    parts = provable_parts(gaps, rest, starts) or ()
+    parts = provable_parts(range_holes, rest, starts) or ()
     is_cut = any(each.lost for each in parts)
     return () if (is_cut and plan.is_repair) or not any(each.kept for each in parts) else parts

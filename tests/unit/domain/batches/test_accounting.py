@@ -29,13 +29,13 @@ def test_landed_and_holes_partition_every_planned_range(
     # Invariant 1 of `accounting`.
     partition = offsets.partition.partition
     wanted = planned(offsets.from_offset, offsets.until_offset, partition=partition)
-    (gaps,) = holes_in([wanted], read_back_of(landed))
+    (range_holes,) = holes_in([wanted], read_back_of(landed))
     there = _members(OffsetRuns.of(landed.get(partition, [])))
     span = set(range(offsets.from_offset, offsets.until_offset))
 
-    assert _members(gaps.landed) == span & there
-    assert _members(gaps.holes) == span - there
-    assert gaps.planned == wanted
+    assert _members(range_holes.landed) == span & there
+    assert _members(range_holes.holes) == span - there
+    assert range_holes.planned == wanted
 
 
 @given(offset_ranges(), landed_maps, landed_maps)
@@ -69,10 +69,10 @@ def test_what_no_class_explains_is_unexplained(
 ) -> None:
     # Invariant 2 of `accounting`.
     found = ReadBack((), {0: landed}, {})
-    (gaps,) = holes_in([planned(offsets.from_offset, offsets.until_offset)], found)
+    (range_holes,) = holes_in([planned(offsets.from_offset, offsets.until_offset)], found)
     known = set().union(*(_members(runs) for runs in explained.values()))
 
-    assert _members(unexplained_in(gaps, explained)) == _members(gaps.holes) - known
+    assert _members(unexplained_in(range_holes, explained)) == _members(range_holes.holes) - known
 
 
 # What was landed of [0, 10), what is there twice, and every problem with its words.
@@ -118,7 +118,7 @@ def test_problems_in_words(
 
 def test_a_range_is_accounted_for_when_every_hole_has_a_cause() -> None:
     # Invariant 1 of `accounting`.
-    (gaps,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
+    (range_holes,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
     explained = {
         HoleClass.CONTROL: OffsetRuns.of([(9, 10)]),
         HoleClass.ABORTED: OffsetRuns.of([(8, 9)]),
@@ -126,7 +126,7 @@ def test_a_range_is_accounted_for_when_every_hole_has_a_cause() -> None:
     }
     anchor = TailAnchor(7, 0, ANCHOR_HASH)
 
-    proof = accounted(gaps, explained, anchor)
+    proof = accounted(range_holes, explained, anchor)
 
     assert (proof.record_count, proof.hole_count, proof.anchor) == (8, 2, anchor)
     assert HoleClass.COMPACTED not in proof.holes
@@ -134,7 +134,7 @@ def test_a_range_is_accounted_for_when_every_hole_has_a_cause() -> None:
 
 def test_a_range_with_an_unexplained_hole_is_never_accounted_for() -> None:
     # Invariant 1 of `accounting`.
-    (gaps,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
+    (range_holes,) = holes_in([planned(0, 10)], read_back_of({0: [(0, 8)]}))
 
     with pytest.raises(ValueError, match="1 offsets unaccounted for"):
-        accounted(gaps, {HoleClass.CONTROL: OffsetRuns.of([(9, 10)])}, None)
+        accounted(range_holes, {HoleClass.CONTROL: OffsetRuns.of([(9, 10)])}, None)

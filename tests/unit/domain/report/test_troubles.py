@@ -16,7 +16,7 @@ from tallystick.domain.report.troubles import Trouble, troubles_among, troubles_
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.landed_files import missing_or_changed
+from tallystick.domain.rules.storage_witness import missing_or_changed
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict

@@ -14,7 +14,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rules.a9_stray_file import stray_files
 from tallystick.domain.rules.b2_landed_twice import shared_with_stray
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.landed_files import missing_or_changed
+from tallystick.domain.rules.storage_witness import missing_or_changed
 from tallystick.domain.rules.u1_could_not_tell import STRAY as UNREAD_STRAY
 from tallystick.domain.rules.u1_could_not_tell import unread_paths
 from tallystick.domain.rules.waivers import as_far_as_asked

@@ -10,7 +10,7 @@ from tallystick.domain.batches.landed import FileSlice
 from tallystick.domain.batches.stored_file import StoredFile
 from tallystick.domain.rules.a8_committed_file_missing import in_doubt
 from tallystick.domain.rules.findings import Finding, FindingCode
-from tallystick.domain.rules.landed_files import missing_or_changed
+from tallystick.domain.rules.storage_witness import missing_or_changed
 from tallystick.domain.rules.waivers import as_far_as_asked
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import a_file, a_manifest

@@ -24,7 +24,7 @@ from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.fingerprint import Fingerprint
 from tallystick.domain.rows.scrub import BoundedRuns, ReadFile, ReadSlice
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
-from tallystick.domain.rules.landed_files import BatchJudgement, judged, missing_or_changed
+from tallystick.domain.rules.storage_witness import BatchJudgement, judged, missing_or_changed
 from tallystick.domain.verdicts import Verdict
 from tests.support.builders import BATCH, a_batch, an_attempt, planned
 
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_named_to_the_offset(
 def test_no_fingerprint_is_taken_of_bytes_that_are_not_those_of_the_commit(
     stored: StoredFile,
 ) -> None:
-    # Invariant 4 of `landed_files`.
+    # Invariant 4 of `storage_witness`.
     found = judgement(a_read(), first=stored)
     assert KEY not in found.taken
     assert SliceKey("b.parquet", 1) in found.taken
