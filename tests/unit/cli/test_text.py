@@ -1,14 +1,25 @@
-"""Tables as plain lines, as a terminal shows them, and with a bound."""
+"""Tables as a terminal shows them; whatever a name holds, it is shown and never acted on."""
 
 from __future__ import annotations
 
 import io
 import re
 import sys
+from collections.abc import Callable
 
 import pytest
+import typer
 
-from tallystick.cli.answers import MOST_ROWS, Table, grouped, plain_lines, show_blocks
+from tallystick.cli.answers import (
+    MOST_ROWS,
+    Table,
+    WrittenAnswer,
+    deliver,
+    grouped,
+    plain_lines,
+    show_blocks,
+)
+from tallystick.errors import FileMissing
 
 
 def test_columns_are_aligned_and_numbers_end_together() -> None:
@@ -88,3 +99,31 @@ def test_a_table_is_wrapped_between_words_where_they_fit(monkeypatch: pytest.Mon
     lines = shown_at(60, monkeypatch, Table(("finding#", "cause"), [["7", words.strip()]]))
     assert lines[0].split() == ["finding", "cause"]
     assert " ".join(" ".join(lines[1:]).split()) == f"7 {words.strip()}"
+
+
+NAME = "/landing/x\x1b]0;owned\x07\x1b[2Jy.parquet"
+SHOWN = r"/landing/x\x1b]0;owned\x07\x1b[2Jy.parquet"
+
+
+def refused() -> WrittenAnswer:
+    raise FileMissing(NAME)
+
+
+def defective() -> WrittenAnswer:
+    raise ValueError(NAME)
+
+
+def noted() -> WrittenAnswer:
+    return WrittenAnswer("", notes=[f"{NAME}\nis kept"])
+
+
+@pytest.mark.parametrize("work", [refused, defective, noted])
+def test_a_name_on_standard_error_never_speaks_to_the_terminal(
+    work: Callable[[], WrittenAnswer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit):
+        deliver(work, as_json=False)
+    told = capsys.readouterr().err
+    assert "\x1b" not in told
+    assert SHOWN in told
+    assert len(told.splitlines()) > 1

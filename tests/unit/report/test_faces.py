@@ -1,4 +1,4 @@
-"""What the faces say of a report, and that the page needs nobody else."""
+"""What the faces say of a report and how they call the command; the page needs nobody else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from hashlib import sha256
 from html import unescape
 
 import pytest
+from typer.main import get_group
 
+from tallystick.cli.app import app
 from tallystick.domain.report.document import FORMAT, ComparedPart, ReportDocument
 from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.report import safe_text
 from tallystick.report.faces import face_of
+from tallystick.report.safe_text import visible, visible_lines
 from tests.support.report_documents import a_document, a_finding, a_partition
 
 YEAR_OF_HOURS = 8_760
@@ -200,3 +204,38 @@ def test_what_a_second_reader_compared_and_what_it_could_not_is_told() -> None:
         assert "not compared: batch b: it is away." in face
     assert ReportDocument.from_json(document.to_json()) == document
     assert "second reader" not in face_of(a_document(columns=6), "text")
+
+
+NEXT = "Mend it: tallystick ledger rebuild orders --json\nor tallystick kafka-secrets orders"
+
+
+def test_each_command_of_the_command_line_is_known() -> None:
+    assert {*get_group(app).commands} == {*safe_text.COMMANDS}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "called", ["./tallystick", "python -m tallystick", "docker compose exec a tallystick", "tl"]
+)
+def test_faces_call_the_command_as_it_is_called_here(
+    called: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_PROGRAM", called)
+
+    assert visible_lines(visible_lines(NEXT)) == NEXT.replace("tallystick ", f"{called} ")
+
+
+@pytest.mark.parametrize(
+    "text", ["role tallystick may not", "/srv/tallystick plan", "my-tallystick land", "tallystick"]
+)
+def test_what_is_no_command_is_left(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TALLYSTICK_PROGRAM", "./tallystick")
+
+    assert visible(text) == text
+
+
+def test_a_checkout_without_the_setting_is_called_as_a_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TALLYSTICK_PROGRAM")
+
+    assert visible("tallystick feed check") == "python -m tallystick feed check"

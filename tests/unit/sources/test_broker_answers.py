@@ -1,8 +1,17 @@
+"""What answers of brokers mean, one that moves between two questions and none at all among them."""
+
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from kafka import errors as kafka_errors
 
+from tallystick.domain.batches.states import HoleClass, Isolation
+from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.errors import (
     BrokerUnavailable,
     RightMissing,
@@ -11,6 +20,7 @@ from tallystick.errors import (
     TimesUnknown,
     TopicUnknown,
 )
+from tallystick.sources import leader_connections
 from tallystick.sources.broker_answers import (
     NO_TOPIC_RIGHT,
     PASSING,
@@ -20,6 +30,10 @@ from tallystick.sources.broker_answers import (
     patiently,
     raise_for_code,
 )
+from tallystick.sources.broker_view import KafkaBrokerView
+from tallystick.sources.frontier_group import KafkaFrontierGroup
+from tests.support.kafka_batches import COMMIT, a_batch, a_marker
+from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
 
 REFUSED = (31, 35, 58, 44)
 
@@ -148,3 +162,60 @@ def test_other_errors_end_it_at_once() -> None:
 
     with pytest.raises(SourceRefused):
         patiently(question, seconds=600)
+
+
+PLACE = TopicPartition("orders", 0)
+LOG = b"".join(
+    [
+        a_batch(0, 3, producer=7, is_transactional=True),
+        a_marker(3, 7, COMMIT),
+        a_batch(4, 6, producer=7, is_transactional=True),
+        a_marker(6, 7, COMMIT),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("log_start_offset", "explained"),
+    [(0, [(3, 4), (6, 7)]), (3, [(3, 4), (6, 7)]), (4, [(6, 7)]), (7, [])],
+)
+def test_what_expires_between_the_walk_and_its_end_is_not_explained(
+    monkeypatch: pytest.MonkeyPatch, log_start_offset: int, explained: list[tuple[int, int]]
+) -> None:
+    start = SimpleNamespace(partition_index=0, error_code=0, offset=log_start_offset)
+    client = ScriptedClient(
+        metadata=[metadata({0: (1, 0)})],
+        fetch=[fetched(part(records=LOG, stable=7))],
+        offsets=[SimpleNamespace(topics=[SimpleNamespace(partitions=[start])])],
+    )
+    monkeypatch.setattr(leader_connections, "open_client", lambda config: client)
+    view = KafkaBrokerView(
+        {"bootstrap.servers": "one:9092"}, now=lambda: datetime(2026, 11, 1, tzinfo=UTC)
+    )
+    found = view.explain_holes(
+        OffsetRange(PLACE, 0, 7), OffsetRuns.of([(3, 4), (6, 7)]), Isolation.READ_COMMITTED
+    )
+    expected = {HoleClass.CONTROL: OffsetRuns.of(explained)} if explained else {}
+    assert found == expected
+    assert client.asked("fetch") == client.asked("offsets") == [1]
+
+
+OAUTH = {
+    "bootstrap.servers": "127.0.0.1:1",
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.client.id": "vera",
+    "sasl.oauthbearer.client.secret": "pa55-word",
+    "sasl.oauthbearer.token.endpoint.url": "https://127.0.0.1:1/token",
+}
+
+
+def test_without_a_token_the_endpoint_is_named() -> None:
+    group = KafkaFrontierGroup(OAUTH, "shown")
+    words = "Failed to acquire SASL OAUTHBEARER token: Could not connect to server"
+    group._hear(KafkaError(KafkaError._AUTHENTICATION, words))
+    group._hear(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    over = KafkaError(KafkaError._TIMED_OUT)
+    with pytest.raises(BrokerUnavailable, match="token endpoint https://127") as caught:
+        group._translate(over, KafkaException(over))
+    assert "pa55-word" not in str(caught.value)

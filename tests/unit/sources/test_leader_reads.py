@@ -1,26 +1,30 @@
-"""Answers that no broker gives on demand: a moved leader, a fenced epoch, a quota, a cut batch."""
+"""Answers that no broker gives on demand: a moved leader, a fenced epoch, a quota, none at all."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import pytest
 from kafka import errors as kafka_errors
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.errors import BrokerUnavailable, LogUnreadable, SourceRefused, TopicUnknown
 from tallystick.sources import leader_connections
 from tallystick.sources.batch_heads import RecordSearch
+from tallystick.sources.broker_answers import AskAgain
 from tallystick.sources.client_properties import client_properties
 from tallystick.sources.hole_walk import AbortedTransaction
 from tallystick.sources.leader_connections import LeaderConnections
 from tallystick.sources.leader_reads import LeaderReads, Place
 from tests.support.kafka_batches import a_batch
 from tests.support.kafka_scripted import ScriptedClient, fetched, metadata, part
+from tests.support.store_server import dead_url, silent_server
 
 TOPIC = TopicPartition("orders", 0)
 COMMITTED, UNCOMMITTED = Isolation.READ_COMMITTED, Isolation.READ_UNCOMMITTED
@@ -256,3 +260,28 @@ def test_records_of_many_logs_are_asked_in_one_request_a_leader(reads_of: Reads)
     client = ScriptedClient(metadata=[metadata(leaders)], fetch=[answer])
     assert RecordSearch(reads_of(client), "orders", dict.fromkeys(leaders, 3)).found() == {}
     assert sorted(client.asked("fetch")) == [1, 2, 3]
+
+
+def asked(servers: str, seconds: float) -> AskAgain:
+    connections = LeaderConnections(
+        client_properties({"bootstrap.servers": servers}), request_seconds=30
+    )
+    request = MetadataRequest(max_version=12, topics=[])
+    try:
+        with pytest.raises(AskAgain) as caught:
+            connections.send(connections.any_node(), request, lambda: seconds)
+    finally:
+        connections.close()
+    return caught.value
+
+
+@pytest.mark.parametrize(("seconds", "is_cut"), [(0.2, True), (1.5, False)])
+def test_a_broker_is_cut_short_where_it_had_but_a_moment(seconds: float, is_cut: bool) -> None:
+    with silent_server() as url:
+        failure = asked(urlsplit(url).netloc, seconds)
+    assert failure.is_cut is is_cut
+    assert "no answer in time" in str(failure.becomes)
+
+
+def test_a_connection_that_is_refused_is_not_cut_short() -> None:
+    assert not asked(urlsplit(dead_url()).netloc, 30).is_cut

@@ -7,29 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from tallystick.domain.batches.landing import LandingPlan, Scan
+from tallystick.domain.batches.landing import Scan
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.settings.spark_conf import refusal_of
 from tallystick.spark.landing import SESSION_SETTINGS, land, source_options, writer_options
+from tests.support.builders import ATTEMPT, BATCH, a_landing
 
 TOPIC = 'odd "topic"'
 RANGES = (OffsetRange(TopicPartition(TOPIC, 3), 0, 10), OffsetRange(TopicPartition(TOPIC, 0), 7, 8))
 PACKED = Scan(RANGES, None, 1)
 SPLIT = Scan(RANGES, 1000, None)
-PLAN = LandingPlan(
-    batch_id="b" * 16,
-    attempt_id="a" * 16,
-    topic=TOPIC,
-    isolation=Isolation.READ_COMMITTED,
-    scans=(PACKED,),
-    output="hdfs://nn/data",
-    kafka_options={"kafka.bootstrap.servers": "k:9092"},
-    compression="zstd",
-    compression_level=1,
-    replication=None,
-    leader_epochs={},
-)
+PLAN = replace(a_landing(*RANGES), topic=TOPIC)
 
 
 def test_offsets_are_exact_and_name_the_assigned_partitions_and_no_others() -> None:
@@ -125,7 +114,7 @@ def test_the_writer_asks_for_its_size_after_the_first_record_and_soon_again(part
 
 
 def test_file_names_say_batch_and_attempt() -> None:
-    assert writer_options(PLAN)["mapreduce.output.basename"] == f"{'b' * 16}-{'a' * 16}"
+    assert writer_options(PLAN)["mapreduce.output.basename"] == f"{BATCH}-{ATTEMPT}"
 
 
 @pytest.mark.parametrize(

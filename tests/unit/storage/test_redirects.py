@@ -1,17 +1,35 @@
-"""Where a NameNode's answer may lead, and what travels there."""
+"""A request on its way: where it may be led, its ticket, and how its failure is told."""
 
 from __future__ import annotations
 
+import importlib
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import requests
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import MaxRetryError, NameResolutionError, NewConnectionError, ProtocolError
 
-from tallystick.errors import StorageLoginFailed, StorageRefused
+from tallystick.errors import (
+    FileMissing,
+    ManifestMismatch,
+    StorageLoginFailed,
+    StorageRefused,
+    StorageUnavailable,
+)
 from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.refusals import Refusal, was_sent, why_no_answer
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.store_server import Answer, ScriptedServer, scripted_server
 from tests.support.tls_pipe import pipe_to, write_certificate
@@ -148,3 +166,146 @@ def test_a_redirect_to_no_url_is_told(servers: Servers) -> None:
     for ask in ASKED[:2]:
         with pytest.raises(StorageRefused, match="not WebHDFS's"):
             ask(store)
+
+
+URL = "http://ada:s3cret@dn-7:9864/webhdfs/v1/a?op=OPEN&delegation=s3cret"
+REQUEST = requests.Request("GET", URL).prepare()
+CONNECTION = HTTPConnection("dn-7", 9864)
+
+
+def connection_error(reason: Exception) -> requests.ConnectionError:
+    pool = HTTPConnectionPool("dn-7", 9864)
+    return requests.ConnectionError(MaxRetryError(pool, URL, reason), request=REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_sent", "words"),
+    [
+        (
+            connection_error(NameResolutionError("dn-7", CONNECTION, OSError())),  # type: ignore[arg-type]
+            False,
+            "the host name of dn-7:9864 is unknown here",
+        ),
+        (
+            connection_error(NewConnectionError(CONNECTION, "refused")),
+            False,
+            "dn-7:9864 takes no connections",
+        ),
+        (
+            requests.ConnectTimeout("...", request=REQUEST),
+            False,
+            "dn-7:9864 took no connection in time",
+        ),
+        (
+            requests.exceptions.SSLError("...", request=REQUEST),
+            True,
+            "there is no TLS connection to dn-7:9864",
+        ),
+        (requests.ReadTimeout("...", request=REQUEST), True, "dn-7:9864 did not answer in time"),
+        (
+            requests.ConnectionError(ProtocolError("reset"), request=REQUEST),
+            True,
+            "the connection to dn-7:9864 broke",
+        ),
+        (
+            requests.exceptions.ChunkedEncodingError("...", request=REQUEST),
+            True,
+            "the connection to dn-7:9864 broke",
+        ),
+        (requests.ConnectionError(), True, "the connection to the server broke"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_what_went_wrong_on_the_way(
+    error: requests.RequestException, is_sent: bool, words: str
+) -> None:
+    assert (was_sent(error), why_no_answer(error)) == (is_sent, words)
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "error", "words"),
+    [
+        (
+            "SafeModeException",
+            "Cannot create directory /a. Name node is in safe mode.\nNamenodeHostName:nn-1",
+            StorageUnavailable,
+            "the NameNode is in safe mode: Cannot create directory /a. Name node is in safe mode.",
+        ),
+        (
+            "FileNotFoundException",
+            "Path is not a file: /a\n\tat org.apache.hadoop",
+            StorageRefused,
+            "it is a directory, not a file",
+        ),
+        ("FileNotFoundException", "File /a not found.", FileMissing, "/a does not exist."),
+        (
+            "IOException",
+            "Fail to get checksum, since file /a is under construction.",
+            ManifestMismatch,
+            "still being written",
+        ),
+        (
+            "IOException",
+            "Rename destination /a/b is a directory or file under source /a",
+            StorageRefused,
+            "under source",
+        ),
+        (
+            "IOException",
+            "File /a could only be written to 0 of the 1 minReplication nodes.",
+            StorageUnavailable,
+            "no DataNode takes a block, so each one is full or down: File /a could only be written"
+            " to 0 of the 1 minReplication nodes.",
+        ),
+        ("LeaseExpiredException", "", StorageUnavailable, "LeaseExpiredException"),
+        ("InvalidPathException", "Invalid file name: /a", StorageRefused, "Invalid file name: /a"),
+        ("NewerException", "what?", StorageUnavailable, "NewerException: what?"),
+    ],
+)
+def test_what_hdfs_says_becomes_one_error(
+    exception: str, message: str, error: type[Exception], words: str
+) -> None:
+    found = Refusal(403, exception, message).error("/a")
+    assert type(found) is error
+    assert words in str(found)
+    assert "nn-1" not in str(found)
+    assert "org.apache" not in str(found)
+
+
+class Exchange:
+    """As the library does it: a context is kept for the host, then makes its first step."""
+
+    def __init__(self) -> None:
+        self.context: dict[str, object] = {}
+
+    def generate_request_header(self, _response: object, host: str, _early: bool) -> str:
+        mine = f"{threading.get_ident()} {time.monotonic_ns()}"
+        self.context[host] = mine
+        time.sleep(0.01)  # the KDC is asked
+        assert self.context[host] == mine
+        return mine
+
+
+@pytest.fixture
+def negotiation(monkeypatch: pytest.MonkeyPatch) -> Any:
+    library, errors, gssapi = (
+        ModuleType(name) for name in ("requests_gssapi", "requests_gssapi.exceptions", "gssapi")
+    )
+    library.HTTPSPNEGOAuth = Exchange  # type: ignore[attr-defined]
+    errors.SPNEGOExchangeError = type("E", (Exception,), {})  # type: ignore[attr-defined]
+    gssapi.exceptions = SimpleNamespace(GSSError=type("G", (Exception,), {}))  # type: ignore[attr-defined]
+    gssapi.Credentials = lambda **_: None  # type: ignore[attr-defined]
+    gssapi.MechType = SimpleNamespace(kerberos=None)  # type: ignore[attr-defined]
+    for module in (library, errors, gssapi):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    name = "tallystick.storage.negotiation"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    made = importlib.import_module(name).Negotiation(None, None)
+    monkeypatch.delitem(sys.modules, name)
+    return made
+
+
+def test_threads_do_not_take_each_other_s_exchange(negotiation: Any) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(negotiation.generate_request_header, None, "nn") for _ in range(16)]
+    assert len({each.result() for each in asked}) == 16

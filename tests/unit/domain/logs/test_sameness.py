@@ -1,4 +1,4 @@
-"""Is a log still the one that was seen? A table of neighbours one fact apart."""
+"""Is a log still the one that was seen, and from where is a cut one due again? As tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from tallystick.domain.logs.due_again import claims_anchor, due_again_from, epoch_to_ask
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.logs.sameness import (
     SAME,
@@ -139,3 +140,48 @@ def test_a_log_without_a_witness_is_not_asked_for_one() -> None:
 )
 def test_what_lies_below_a_cut_is_as_it_was(check: LogCheck, until: int, holds: bool) -> None:
     assert check.holds_below(until) is holds
+
+
+NEW = an_account(frontier=3, first_offset=3, last_seen_until=9)
+LANDED_TO = an_account(frontier=5, anchor_offset=4, last_seen_until=9)
+SEEN = replace(LANDED_TO, seen_epoch=7)
+WITHOUT_EPOCHS = replace(LANDED_TO, anchor=replace(LANDED_TO.anchor, leader_epoch=None))  # type: ignore[type-var]
+HOLES_ALONE = replace(NEW, read_until=5, seen_epoch=7)
+
+
+@pytest.mark.parametrize(
+    ("account", "end", "is_claimed", "due"),
+    [
+        pytest.param(NEW, None, False, 3, id="nothing was landed"),
+        pytest.param(LANDED_TO, None, False, None, id="nobody can tell"),
+        pytest.param(LANDED_TO, EpochEnd(2, 0), False, 2, id="cut below the last landed record"),
+        pytest.param(LANDED_TO, EpochEnd(4, 0), False, 4, id="cut at it"),
+        pytest.param(LANDED_TO, EpochEnd(5, 0), True, 5, id="cut just behind it"),
+        # Invariant 1.
+        pytest.param(LANDED_TO, EpochEnd(8, 0), True, 5, id="cut beyond the frontier"),
+        pytest.param(LANDED_TO, EpochEnd(8, 8), False, None, id="the epoch is forgotten"),
+        pytest.param(LANDED_TO, EpochEnd(8, 7), True, 5, id="the record has expired"),
+        pytest.param(HOLES_ALONE, EpochEnd(8, 0), False, 3, id="no record was landed"),
+    ],
+)
+def test_from_where_a_cut_log_is_due_again(
+    account: GenerationAccount, end: EpochEnd | None, is_claimed: bool, due: int | None
+) -> None:
+    assert due_again_from(account, end) == due
+    assert (end is not None and claims_anchor(account, end)) is is_claimed
+
+
+@pytest.mark.parametrize(
+    ("account", "epoch"),
+    [
+        (NEW, None),
+        (replace(NEW, seen_epoch=7), None),
+        (LANDED_TO, 0),
+        (SEEN, 0),
+        (WITHOUT_EPOCHS, None),
+        (replace(WITHOUT_EPOCHS, seen_epoch=7), 7),
+        (HOLES_ALONE, 7),
+    ],
+)
+def test_which_epoch_is_asked(account: GenerationAccount, epoch: int | None) -> None:
+    assert epoch_to_ask(account) == epoch

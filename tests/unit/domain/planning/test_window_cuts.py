@@ -29,8 +29,6 @@ HOUR = timedelta(hours=1)
 NINE = datetime(2026, 11, 1, 9, tzinfo=UTC)
 TEN = NINE + HOUR
 RUN = Window(NINE, TEN)
-WITHOUT = None
-"""The time of a record that has none."""
 Times = Sequence[datetime | None]
 
 

@@ -1,27 +1,32 @@
-"""What a repair does about several findings at once, and about files that share offsets."""
+"""What a repair does about several findings, files that share offsets, and batches to adopt."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tallystick.domain.batches.batch import CommittedFile
+from tallystick.domain.batches.batch import BatchStatus, CommittedFile
 from tallystick.domain.batches.landed import FileSlice
-from tallystick.domain.batches.manifest import AccountedRange
+from tallystick.domain.batches.manifest import AccountedRange, Manifest
 from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.identities import BatchId
 from tallystick.domain.planning.log_changes import Accounts
-from tallystick.domain.repair.facts import NotMended
-from tallystick.domain.repair.landing_again import LATER
+from tallystick.domain.repair.facts import NotMended, NumberedFinding, RepairFacts
+from tallystick.domain.repair.finishing import Adopt, adopted, finish
+from tallystick.domain.repair.landing_again import LATER, sharing_offsets
 from tallystick.domain.repair.quarantining import EndsWithStray, Quarantine
+from tallystick.domain.rules.n3_unfinished_batch import LEFT_BEHIND
 from tests.support.builders import (
     BATCH,
     a_batch,
     a_file,
+    a_finding,
     a_manifest,
     a_snapshot,
+    a_status,
     an_account,
     bounds,
     planned,
@@ -186,3 +191,137 @@ def test_every_finding_is_in_the_plan_exactly_once() -> None:
             for each in part
         ]
         assert sorted(numbers) == list(range(1, len(findings) + 1))
+
+
+A, B, C = (CommittedFile(BatchId(name), "rows") for name in "abc")
+
+
+def held(
+    file: CommittedFile, *spans: tuple[int, int], partition: int = 0, ordinal: int = 1
+) -> Manifest:
+    """A batch with one file, which holds these offsets, the last ones included."""
+    slices = (FileSlice(partition, first, last, last + 1 - first) for first, last in spans)
+    whole = a_manifest(files=(a_file(file.name, *slices),))
+    return replace(whole, plan=replace(whole.plan, batch_id=file.batch_id, ordinal=ordinal))
+
+
+@pytest.mark.parametrize(
+    ("manifests", "groups"),
+    [
+        pytest.param([held(A, (0, 4)), held(B, (5, 9))], [{A}, {B}], id="side by side"),
+        pytest.param([held(A, (0, 5)), held(B, (5, 9))], [{A, B}], id="one offset in both"),
+        pytest.param([held(A, (0, 9)), held(B, (3, 4))], [{A, B}], id="one within the other"),
+        pytest.param([held(A, (3, 4)), held(B, (3, 4))], [{A, B}], id="the same offsets"),
+        pytest.param(
+            [held(A, (0, 5)), held(B, (5, 9), partition=1)], [{A}, {B}], id="two partitions"
+        ),
+        pytest.param(
+            [held(A, (0, 5)), held(B, (5, 9), ordinal=2)], [{A}, {B}], id="two generations"
+        ),
+        pytest.param(
+            [held(A, (0, 5)), held(B, (5, 9)), held(C, (9, 12))],
+            [{A, B, C}],
+            id="one through another",
+        ),
+        pytest.param(
+            [held(A, (0, 5)), held(B, (5, 9)), held(C, (10, 12))],
+            [{A, B}, {C}],
+            id="and a third beside them",
+        ),
+        pytest.param(
+            [held(A, (0, 9)), held(B, (1, 2)), held(C, (8, 12))],
+            [{A, B, C}],
+            id="behind one that ends early",
+        ),
+        pytest.param(
+            [held(A, (0, 1), (20, 29)), held(B, (10, 20)), held(C, (1, 2))],
+            [{A, B, C}],
+            id="through two slices of one file",
+        ),
+    ],
+)
+def test_files_that_share_an_offset_are_bound(
+    manifests: list[Manifest], groups: list[set[CommittedFile]]
+) -> None:
+    expected = {file: tuple(sorted(group)) for group in groups for file in group}
+    assert sharing_offsets(manifests, replaced=()) == expected
+    assert sharing_offsets(reversed(manifests), replaced=()) == expected
+
+
+def test_what_was_replaced_binds_nothing() -> None:
+    manifests = [held(A, (0, 5)), held(B, (5, 9)), held(C, (9, 12))]
+    assert sharing_offsets(manifests, replaced={B}) == {A: (A,), C: (C,)}
+
+
+def test_two_files_of_one_batch_are_bound_too() -> None:
+    first, second = FileSlice(0, 0, 5, 6), FileSlice(0, 5, 9, 5)
+    batch = a_manifest(files=(a_file("first", first), a_file("second", second)))
+    files = tuple(CommittedFile(batch.plan.batch_id, name) for name in ("first", "second"))
+    assert sharing_offsets([batch], replaced=()) == dict.fromkeys(files, files)
+
+
+MINE, ANOTHER, REPAIR = (BatchId(each * 16) for each in "abc")
+BY_NAME = Adopt(MINE, 1)
+
+
+def status(batch_id: BatchId) -> BatchStatus:
+    """An unfinished batch; that of a repair replaces a file."""
+    found = a_status(planned(0, 5), batch_id=batch_id, lease_seconds_left=60.0)
+    if batch_id == REPAIR:
+        replaces = (CommittedFile(MINE, "part-0.parquet"),)
+        return replace(found, plan=replace(found.plan, replaces=replaces))
+    return found
+
+
+def facts(*adoptable: BatchId) -> RepairFacts:
+    """Three unfinished batches, one of them an earlier repair's; these may be adopted."""
+    return RepairFacts(
+        accounts=Accounts({}, [status(each) for each in (MINE, ANOTHER, REPAIR)]),
+        snapshot=a_snapshot({}),
+        manifests={},
+        missing=(),
+        in_staging=(),
+        replaced=(),
+        stopping={},
+        cut_at={},
+        roots=(),
+        is_operators_word=False,
+        is_ledger_behind=False,
+        adoptable=adoptable,
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "free", "most", "expected"),
+    [
+        ([], (MINE, ANOTHER, REPAIR), 5, (REPAIR,)),
+        ([BY_NAME], (MINE, ANOTHER, REPAIR), 5, (MINE, ANOTHER, REPAIR)),
+        ([BY_NAME], (ANOTHER,), 5, (ANOTHER,)),
+        ([BY_NAME], (MINE, ANOTHER, REPAIR), 2, (MINE, ANOTHER)),
+        ([BY_NAME], (MINE, ANOTHER, REPAIR), 0, ()),
+        ([BY_NAME], (MINE, ANOTHER, REPAIR), -1, ()),
+    ],
+    ids=["repairs alone", "all with N3", "none that is held", "two fit", "full", "over full"],
+)
+def test_what_is_adopted(
+    named: Sequence[Adopt], free: Sequence[BatchId], most: int, expected: Sequence[BatchId]
+) -> None:
+    assert adopted(named, facts(*free), most_batches=most) == expected
+
+
+def left_behind(batch_id: BatchId) -> NumberedFinding:
+    """The finding N3 about this batch."""
+    found = a_finding(
+        "N3", name=LEFT_BEHIND, partition=None, evidence={"batch": batch_id}, subject=batch_id
+    )
+    return NumberedFinding(1, found)
+
+
+def test_a_batch_that_nobody_holds_is_adopted() -> None:
+    assert finish(left_behind(MINE), facts(MINE)) == BY_NAME
+
+
+def test_a_batch_that_somebody_holds_is_left_to_him() -> None:
+    said = finish(left_behind(MINE), facts(ANOTHER))
+    assert isinstance(said, NotMended)
+    assert "held by run 1 for 60 s more" in said.reason

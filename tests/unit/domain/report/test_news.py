@@ -1,4 +1,4 @@
-"""What is new and what is over, beside what somebody was told last: a table, and a property."""
+"""What is said of a feed between two reports: what is new, what is over, what may go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.domain.finding_codes import Level
+from tallystick.domain.report.document import KEPT_FOR, perhaps_thinned
 from tallystick.domain.report.news import Standing, Told, news_of, told_of
+from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.verdicts import Verdict
 
 OK, LOSS, UNKNOWN = Verdict.PROVEN_OK, Verdict.PROVEN_LOSS, Verdict.UNKNOWN
@@ -93,3 +96,47 @@ def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
     same = now(standing.open_findings, (), standing.verdict, standing.late_window)
     assert not news_of(known, same)
     assert told_of(known, same) == known
+
+
+NOW = datetime(2026, 11, 8, 12, tzinfo=UTC)
+ANSWERS = {Level.L2: LastHeard(NOW, None)}
+SILENT = {Level.L1: LastHeard(NOW, None), Level.L4: LastHeard(None, NOW)}
+
+
+@pytest.mark.parametrize(
+    ("reported", "standing", "now"),
+    [
+        (None, [], Verdict.UNKNOWN),
+        (None, [Verdict.PROVEN_LOSS], Verdict.PROVEN_LOSS),
+        (Verdict.PROVEN_OK, [], Verdict.PROVEN_OK),
+        (Verdict.UNKNOWN, [], Verdict.UNKNOWN),
+        (Verdict.UNKNOWN, [Verdict.SUSPECTED], Verdict.UNKNOWN),
+        (Verdict.PROVEN_LOSS, [], Verdict.PROVEN_OK),
+        (Verdict.PROVEN_LOSS, [Verdict.WAIVED], Verdict.WAIVED),
+        (Verdict.PROVEN_OK, [Verdict.WAIVED, Verdict.PROVEN_DUP], Verdict.PROVEN_DUP),
+    ],
+)
+def test_what_stands_is_told_and_what_only_a_report_could_say(
+    reported: Verdict | None, standing: list[Verdict], now: Verdict
+) -> None:
+    assert verdict_now(reported, ANSWERS, standing) is now
+
+
+@pytest.mark.parametrize(
+    ("heard", "now"), [(ANSWERS, Verdict.PROVEN_OK), (SILENT, Verdict.UNKNOWN)]
+)
+def test_a_report_takes_nothing_back_that_somebody_else_could_not_tell(
+    heard: Heard, now: Verdict
+) -> None:
+    assert verdict_now(Verdict.PROVEN_OK, heard, []) is now
+    assert verdict_now(Verdict.PROVEN_OK, heard, [Verdict.PROVEN_LOSS]) is Verdict.PROVEN_LOSS
+
+
+OF_PAGES = datetime(2026, 11, 30, 12, tzinfo=UTC)
+OLD = ["20261101T070000Z.html", "20261101T080000Z.html", "20261101T230000Z.html"]
+RECENT = ["20261102T000000Z.html", "20261102T010000Z.html", "20261130T110000Z.html"]
+
+
+def test_old_pages_may_go_but_the_last_of_their_day() -> None:
+    assert datetime(2026, 11, 2, 12, tzinfo=UTC) == OF_PAGES - KEPT_FOR
+    assert perhaps_thinned([*OLD, *RECENT, "notes.html", "20261101T070000Z"], OF_PAGES) == OLD[:2]

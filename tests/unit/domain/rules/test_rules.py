@@ -137,8 +137,6 @@ def left(seconds: float, state: BatchState = BatchState.LANDING) -> tuple[Waitin
 
 ROWS: list[tuple[str, Facts, str]] = [
     ("clean: landed up to 5, more to come", Facts(), ""),
-    ("all landed: nothing behind, nothing ahead", Facts(now=bounds(0, 5)), ""),
-    ("idle and expired: everything was landed before it expired", Facts(now=bounds(5, 5)), ""),
     ("young: an empty topic is no trouble", Facts(account=an_account(), now=bounds(0, 0)), ""),
     (
         "an open transaction: what is not stable yet is not lost",
@@ -147,26 +145,15 @@ ROWS: list[tuple[str, Facts, str]] = [
     ),
     # A1
     ("retention won: log start passed 5", Facts(now=bounds(8, 9)), "A1: PROVEN_LOSS [5, 8)"),
-    ("retention just there: equal is still readable", Facts(now=bounds(5, 9)), ""),
     (
         "middle missing: a gap is due, not lost, while it can be read",
         Facts(account=an_account(frontier=5, beyond=[(8, 9)])),
         "",
     ),
     (
-        "middle missing and expired: the largest end hides it from a smaller mind",
-        Facts(account=an_account(frontier=5, beyond=[(8, 9)]), now=bounds(9, 9)),
-        "A1: PROVEN_LOSS [5, 8)",
-    ),
-    (
         "expired under a claim nobody holds: the claim's rest can still be landed",
         Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(LEFT,)),
         "A1: PROVEN_LOSS [5, 8)",
-    ),
-    (
-        "expired under a claim that is held: it may have been read in time",
-        Facts(account=CLAIMED, now=bounds(8, 9), unfinished=(HELD,)),
-        "",
     ),
     # A3
     (
@@ -179,7 +166,6 @@ ROWS: list[tuple[str, Facts, str]] = [
         Facts(now=bounds(0, 0), log=CUT),
         "A3 truncated: PROVEN_LOSS [0, 5)",
     ),
-    ("a high watermark that lags: the epochs show a whole log", Facts(now=bounds(0, 4)), ""),
     (
         "cut under a claim: a claim that is released is no loss",
         Facts(account=CLAIMED, now=bounds(0, 8), log=CUT, unfinished=(HELD,)),
@@ -215,16 +201,6 @@ ROWS: list[tuple[str, Facts, str]] = [
         "seen, not landed, and expired since: all that was seen is lost, cut or not",
         Facts(account=an_account(last_seen_until=5), log=NOBODY_CAN_TELL, now=bounds(5, 9)),
         "A1: PROVEN_LOSS [0, 5)",
-    ),
-    (
-        "stopped before, still cut: said as long as it lasts",
-        Facts(account=STOPPED, now=bounds(0, 4), recorded=(CUT_AT_4,)),
-        "A3 truncated: PROVEN_LOSS [4, 5)",
-    ),
-    (
-        "stopped before, cut further: what was found then is what was found",
-        Facts(account=STOPPED, now=bounds(0, 2), recorded=(CUT_AT_4,)),
-        "A3 truncated: PROVEN_LOSS [4, 5)",
     ),
     (
         "stopped before, grown since: the cut can't be seen any more, and is on record",
@@ -286,13 +262,6 @@ ROWS: list[tuple[str, Facts, str]] = [
         Facts(waiting=left(3601)),
         "N3 left behind: UNKNOWN",
     ),
-    ("waiting for its turn: others of its run are before it", Facts(waiting=left(3600)), ""),
-    (
-        "not shown: committed, not published, and no lease runs",
-        Facts(waiting=left(0, BatchState.COMMITTED)),
-        "N3 not shown: UNKNOWN",
-    ),
-    ("at work: slow is not dead", Facts(account=CLAIMED, unfinished=(HELD,)), ""),
     # Z5
     (
         "a record from the future: no later window's end will ever pass it",

@@ -1,10 +1,14 @@
-"""`./tallystick test changed` runs the tests of the rooms that a change touches."""
+"""`./tallystick airflow`, and `test changed`: the tests of the rooms that a change touches."""
 
+from __future__ import annotations
+
+import os
 import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from sandbox import airflow_command
 from sandbox.entry import dispatch
 from sandbox.entry.changed import changed_files, rooms_of
 from sandbox.entry.console import SetupFailed
@@ -77,3 +81,28 @@ def test_the_command_runs_the_checks_then_these_tests(monkeypatch: pytest.Monkey
     monkeypatch.setattr(dispatch, "_test", lambda _, words: given.append(words) or 0)
     assert dispatch.main(["test", "changed", "-x"]) == 0
     assert given == [["all", "tests/repo", "-x"]]
+
+
+def test_without_a_running_sandbox_it_says_how_to_start_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TALLYSTICK_SANDBOX_DIR", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["airflow", "dags", "list"])
+
+    with pytest.raises(SystemExit) as ended:
+        airflow_command.main()
+
+    assert ended.value.code == 2
+    assert "Next: ./tallystick sandbox up" in capfd.readouterr().err
+
+
+def test_every_word_is_airflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(dispatch, "ensure_environment", lambda: Path("python"))
+    monkeypatch.setattr(os, "execve", lambda _, argv, __: started.append(argv))
+
+    dispatch.main(["airflow", "backfill", "create", "--help"])
+
+    assert started == [
+        ["python", "-P", "-m", "sandbox.airflow_command", "backfill", "create", "--help"]
+    ]

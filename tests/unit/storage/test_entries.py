@@ -1,4 +1,4 @@
-"""What WebHDFS tells of entries and of its clock, and by what one is told from another."""
+"""What WebHDFS tells of entries and of its clock, and what readers read of a directory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from tallystick.errors import StorageRefused
+from tallystick.ports.file_store import StoredEntry
 from tallystick.storage.name_nodes import NameNodes
+from tallystick.storage.paths import checked, parent_of
 from tallystick.storage.web_hdfs import WebHdfsFileStore
 from tests.support.store_server import Answer, scripted_server
 
@@ -107,3 +110,53 @@ def test_a_file_system_that_refuses_to_say_tells_no_time() -> None:
     with scripted_server(Answer.remote("AccessControlException")) as server:
         store = WebHdfsFileStore(NameNodes([server.url], user="ada"), "hdfs://scripted")
         assert store.clock_ms() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_directory"),
+    [
+        ("p.parquet", False),
+        ("p.parquet.tmp", False),
+        ("_x=1.parquet", False),
+        ("p.parquet._COPYING_", False),
+        ("_day=1", True),
+        ("a_", True),
+        ("_metadata", True),
+        ("_common_metadata_of_old", True),
+    ],
+)
+def test_readers_read(name: str, is_directory: bool) -> None:
+    assert StoredEntry(name, is_directory, 0).is_read
+
+
+@pytest.mark.parametrize(
+    ("name", "is_directory"),
+    [
+        ("_SUCCESS", False),
+        ("_tally.json", False),
+        ("_metadata", False),
+        (".part.crc", False),
+        ("_p.parquet._COPYING_", False),
+        ("_temporary", True),
+        (".day=1", True),
+    ],
+)
+def test_readers_skip(name: str, is_directory: bool) -> None:
+    assert not StoredEntry(name, is_directory, 0).is_read
+
+
+@pytest.mark.parametrize(
+    "path", ["relative", "", "/a/../b", "/a/./b", "/a//b", "//a", "/a:b", "/a\0"]
+)
+def test_a_path_that_no_store_could_hold_is_refused(path: str) -> None:
+    with pytest.raises(StorageRefused):
+        checked(path)
+
+
+@pytest.mark.parametrize(("path", "kept"), [("/", "/"), ("/a/", "/a"), ("/a/b c%20", "/a/b c%20")])
+def test_a_path_is_kept_as_it_is(path: str, kept: str) -> None:
+    assert checked(path) == kept
+
+
+def test_the_parent_of_a_path() -> None:
+    assert (parent_of("/a/b"), parent_of("/a"), parent_of("/")) == ("/a", "/", "/")

@@ -1,11 +1,15 @@
-"""What a look showed comes back, and what is no look is refused."""
+"""What is written in a column comes back the same; what is damaged, or no value, is refused."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallystick.errors import LedgerRefused
-from tallystick.ledger.compressed import compressed
+from tallystick.ledger.compressed import compressed, decompressed
 from tallystick.ledger.look_columns import Shown
 
 _NAMES = (
@@ -38,3 +42,23 @@ def test_a_look_at_nothing_comes_back() -> None:
 def test_what_is_no_look_is_refused(data: bytes) -> None:
     with pytest.raises(LedgerRefused, match="can't be read"):
         Shown.of(data)
+
+
+@given(st.text())
+def test_every_text_comes_back_as_it_was(text: str) -> None:
+    assert decompressed(compressed(text)) == text
+
+
+@pytest.mark.parametrize("data", [b"", b"\x07", compressed("a text")[:-1]])
+def test_bytes_of_no_text_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        decompressed(data)
+
+
+@given(st.data())
+def test_damaged_bytes_are_refused_or_give_the_text(data: st.DataObject) -> None:
+    text = "a text of which each byte counts " * 9
+    content = bytearray(compressed(text))
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    with suppress(ValueError):
+        assert decompressed(bytes(content)) == text
