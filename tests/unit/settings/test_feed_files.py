@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -14,6 +11,7 @@ import pytest
 from tallystick.errors import ConfigurationError, FeedFileInvalid
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import DEFAULT_FOLDER, feeds_folder, load_feed, read_feeds
+from tests.support.repository import said_by_new_python
 
 MINIMAL = """\
 feed: orders
@@ -477,9 +475,4 @@ def test_reading_feeds_imports_nothing_heavy() -> None:
         "import sys; from tallystick.settings import feeds, kafka_connection, hdfs_connection;"
         f"print([name for name in {heavy.split()} if name in sys.modules])"
     )
-    plugins = str(DEFAULT_FOLDER.parents[1] / "plugins")
-    env = {**os.environ, "PYTHONPATH": plugins}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert said_by_new_python(script) == "[]"
