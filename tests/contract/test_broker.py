@@ -349,3 +349,41 @@ def test_a_transaction_may_stay_open_for_fifteen_minutes_unless_told_otherwise(
     scene: BrokerScene,
 ) -> None:
     assert scene.view.longest_transaction() == timedelta(minutes=15)
+
+
+@pytest.fixture
+def vanished(scene: BrokerScene) -> BrokerScene:
+    """Of three records, the first is gone."""
+    scene.lose_the_first_to_compaction()
+    return scene
+
+
+class TestWhatWasCompactedAway:
+    """Without a trace: no batch is left of it."""
+
+    def test_no_instant_leads_to_it(self, vanished: BrokerScene) -> None:
+        assert vanished.view.offsets_at(vanished.topic, NOW, [0]) == {0: 1}
+
+    def test_it_is_a_hole_by_compaction_while_the_policy_says_so(
+        self, vanished: BrokerScene
+    ) -> None:
+        for isolation in Isolation:
+            assert explained(vanished, (0, 2), isolation=isolation) == {COMPACTED: [(0, 1)]}
+        vanished.set_compacted(is_compacted=False)
+        assert explained(vanished, (0, 2)) == {}
+
+    @pytest.mark.parametrize(("cleaned", "is_explained"), [((0, 1), True), ((1, 3), False)])
+    def test_so_it_is_where_an_earlier_policy_may_have_cleaned(
+        self, vanished: BrokerScene, cleaned: tuple[int, int], is_explained: bool
+    ) -> None:
+        vanished.set_compacted(is_compacted=False)
+        earlier = OffsetRange(TopicPartition(vanished.topic, 0), *cleaned)
+        found = explained(vanished, (0, 2), cleaned=earlier)
+        assert found == ({COMPACTED: [(0, 1)]} if is_explained else {})
+
+    def test_it_is_never_replaced_by_the_next(self, vanished: BrokerScene) -> None:
+        assert vanished.view.records_at(vanished.topic, {0: 0}) == {}
+        assert vanished.view.records_at(vanished.topic, {0: 1}).keys() == {0}
+
+    def test_the_head_of_the_next_batch_is_told_in_its_place(self, vanished: BrokerScene) -> None:
+        assert vanished.view.batch_heads(vanished.topic, {0: 0})[0].base_offset == 1

@@ -9,11 +9,12 @@ import pytest
 from tallystick.domain.batches.states import BatchState, RangeState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
-from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
+from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tallystick.ledger.look_columns import Shown
+from tests.contract.test_ledger_planning import beyond, lost
+from tests.support.builders import a_range
 from tests.support.ledger_story import (
     FEED,
     MINUTE,
@@ -27,19 +28,6 @@ from tests.support.ledger_story import (
 )
 
 
-def offsets(from_offset: int, until_offset: int, partition: int = 0) -> OffsetRange:
-    return OffsetRange(TopicPartition(TOPIC, partition), from_offset, until_offset)
-
-
-def lost(story: LedgerStory, from_offset: int, until_offset: int, partition: int = 0) -> LostRange:
-    return LostRange(
-        story.account(partition).generation_id,
-        offsets(from_offset, until_offset, partition),
-        FindingCode.EXPIRED,
-        {"log_start_offset": until_offset},
-    )
-
-
 def cut(
     story: LedgerStory,
     batch_id: BatchId,
@@ -51,14 +39,10 @@ def cut(
     return CutClaim(
         batch_id,
         story.account(partition).generation_id,
-        offsets(from_offset, until_offset, partition),
+        a_range(from_offset, until_offset, partition=partition),
         becomes,
         FindingCode.EXPIRED,
     )
-
-
-def beyond(story: LedgerStory, partition: int = 0) -> list[tuple[int, int]]:
-    return [(each.from_offset, each.until_offset) for each in story.account(partition).beyond]
 
 
 def claims(story: LedgerStory, batch_id: BatchId) -> list[tuple[int, int, int]]:

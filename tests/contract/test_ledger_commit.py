@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from hashlib import sha256
 
 import pytest
 
@@ -12,13 +11,13 @@ from tallystick.domain.batches.manifest import TailAnchor
 from tallystick.domain.batches.states import BatchState, CommitAnswer, HoleClass, RangeState
 from tallystick.domain.identities import AttemptId
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import CutClaim, EndedGeneration, LogChanges, LostRange
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import AttemptFenced, LedgerRefused
 from tallystick.ledger.hole_rows import hole_pieces
-from tests.support.ledger_story import FEED, MINUTE, NO_TIME, TOPIC, LedgerStory, manifest_of
+from tests.support.builders import a_range
+from tests.support.ledger_story import FEED, MINUTE, NO_TIME, LedgerStory, manifest_of
 from tests.support.ledger_waiting import until_somebody_waits
 
 
@@ -152,7 +151,7 @@ def cut_of(story: LedgerStory, attempt_batch: object, from_offset: int, until: i
     return CutClaim(
         attempt_batch,  # type: ignore[arg-type]
         story.account().generation_id,
-        OffsetRange(TopicPartition(TOPIC, 0), from_offset, until),
+        a_range(from_offset, until),
         RangeState.LOST,
         FindingCode.EXPIRED,
     )
@@ -222,7 +221,7 @@ def test_the_frontier_waits_for_the_gap_and_then_passes_all(story: LedgerStory) 
 def test_a_committed_range_and_a_lost_one_join(story: LedgerStory) -> None:
     story.open({0: (0, 100)})
     generation = story.account().generation_id
-    lost = LostRange(generation, OffsetRange(TopicPartition(TOPIC, 0), 20, 30), FindingCode.EXPIRED)
+    lost = LostRange(generation, a_range(20, 30), FindingCode.EXPIRED)
     story.change(LogChanges(lost=[lost]))
     story.committed((0, 30, 40))
     assert story.account().frontier == 0
@@ -269,7 +268,7 @@ def test_a_stopped_generations_last_claim_cannot_slip_through(story: LedgerStory
     release = CutClaim(
         attempt.batch_id,
         generation,
-        OffsetRange(TopicPartition(TOPIC, 0), 0, 20),
+        a_range(0, 20),
         RangeState.RELEASED,
         FindingCode.LOG_CUT,
     )
@@ -372,19 +371,3 @@ def test_batches_that_commit_side_by_side_leave_one_frontier(story: LedgerStory)
     assert {each.frontier for each in accounts} == {40}
     assert {each.beyond for each in accounts} == {()}
     assert {each.anchor.offset for each in accounts if each.anchor} == {39}
-
-
-# Publishing needs ---------------------------------------------------------------------------------
-
-
-def test_publishing_is_given_the_proofs_plan_and_hash(story: LedgerStory) -> None:
-    story.open({0: (0, 100)})
-    attempt = story.begin(story.planned((0, 0, 20)))
-    manifest = story.verify(attempt)
-    assert story.ledger.committed_batch(attempt.batch_id) is None
-    story.ledger.commit(attempt)
-    found = story.ledger.committed_batch(attempt.batch_id)
-    assert found
-    assert found.manifest_sha256 == sha256(manifest.to_json().encode()).digest()
-    assert (found.plan, found.attempt_id) == (manifest.plan, attempt.attempt_id)
-    assert found.state is BatchState.COMMITTED

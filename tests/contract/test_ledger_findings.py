@@ -81,13 +81,6 @@ def test_a_waived_finding_stands_as_waived_and_is_not_doubled(story: LedgerStory
     assert standing.state is FindingState.WAIVED
 
 
-def test_a_waiver_is_void_when_the_evidence_changes(story: LedgerStory) -> None:
-    (number,) = recorded(story, finding_of(frontier=5))
-    story.ledger.waive(waiver_of(story, number))
-    recorded(story, finding_of(frontier=6))
-    assert states(story) == ["open"]
-
-
 def test_a_finding_has_its_newest_waiver_whatever_became_of_it(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
     assert [each.waiver for each in story.ledger.findings(FEED)] == [None]
@@ -180,18 +173,6 @@ def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
 def waive_for_an_hour(story: LedgerStory, number: int) -> None:
     until = story.ledger.clock() + timedelta(hours=1)
     story.ledger.waive(waiver_of(story, number, expires_at=until))
-
-
-def test_an_expired_waiver_counts_for_nothing(
-    story: LedgerStory, two_hours_pass: Callable[[], None]
-) -> None:
-    (number,) = recorded(story, finding_of())
-    waive_for_an_hour(story, number)
-    two_hours_pass()
-    (standing,) = story.ledger.findings(FEED)
-    assert standing.state is FindingState.OPEN
-    recorded(story, finding_of())
-    assert states(story) == ["open"]
 
 
 def test_only_an_open_finding_is_waived(story: LedgerStory) -> None:
@@ -289,6 +270,8 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
     assert stored.has_waiver_expired
     assert states(story) == ["open"]
     assert [each.state for each in story.ledger.findings(FEED)] == [FindingState.OPEN]
+    recorded(story, finding_of())
+    assert states(story) == ["open"]
 
 
 def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory, expired: int) -> None:

@@ -10,11 +10,12 @@ import pytest
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationState
-from tallystick.domain.offsets.ranges import OffsetRange, TopicPartition
+from tallystick.domain.offsets.ranges import TopicPartition
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.window import Window
 from tallystick.errors import ClaimConflict, ConfigurationError, LedgerRefused
+from tests.support.builders import a_range
 from tests.support.ledger_story import (
     FEED,
     HOUR,
@@ -32,14 +33,10 @@ from tests.support.ledger_story import (
 from tests.support.ledger_waiting import until_somebody_waits
 
 
-def offsets(from_offset: int, until_offset: int, partition: int = 0) -> OffsetRange:
-    return OffsetRange(TopicPartition(TOPIC, partition), from_offset, until_offset)
-
-
 def lost(story: LedgerStory, from_offset: int, until_offset: int, partition: int = 0) -> LostRange:
     return LostRange(
         story.account(partition).generation_id,
-        offsets(from_offset, until_offset, partition),
+        a_range(from_offset, until_offset, partition=partition),
         FindingCode.EXPIRED,
         {"log_start_offset": until_offset},
     )

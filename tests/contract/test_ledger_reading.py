@@ -78,6 +78,7 @@ def test_a_committed_batch_brings_the_very_text_that_was_proven(log: LedgerStory
     assert found
     assert (found.manifest, found.manifest_text) == (manifest, manifest.to_json())
     assert (found.plan, found.attempt_id) == (manifest.plan, attempt.attempt_id)
+    assert found.state is BatchState.COMMITTED
     assert found.manifest_sha256 == sha256(manifest.to_json().encode()).digest()
     assert log.ledger.unpublished(FEED) == [found]
 

@@ -1,23 +1,28 @@
-"""Migrations and statements: numbered, applied once, each with a name and a sentence."""
+"""Migrations and statements, numbered and applied once; the schema that people read; its codes."""
 
 from __future__ import annotations
 
 import re
 import threading
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from tallystick import ledger
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.planning.log_changes import LogChanges
 from tallystick.domain.rules.findings import Level
+from tallystick.domain.rules.registry import codes_with
+from tallystick.domain.rules.rule import Trait
 from tallystick.errors import LedgerRefused, SchemaOutOfDate
 from tallystick.ledger.exporting import TABLES
 from tallystick.ledger.migrations import migrate, status
 from tallystick.ledger.statements import migrations, statements
 from tests.support.ledger_server import OWNER_ROLE, LedgerServer
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
+from tests.support.schema_dump import SCHEMA, schema_text
 
 WANTED = len(migrations())
 
@@ -116,3 +121,37 @@ def test_every_migration_is_numbered_and_named() -> None:
 def test_findings_levels_fit_the_schema(story: LedgerStory) -> None:
     story.change(LogChanges(), findings=[finding_of(partition=n) for n, _ in enumerate(Level)])
     assert len(story.ledger.findings(FEED)) == len(Level)
+
+
+def test_schema_sql_is_todays_schema(story: LedgerStory) -> None:
+    assert SCHEMA.read_text() == schema_text(story.dsn), (
+        "write it anew: python -m tests.support.schema_dump"
+    )
+
+
+CODES = set(FindingCode)
+
+
+def codes_in(text: str) -> list[str]:
+    """The finding codes that stand between quotes."""
+    return [each for each in re.findall(r"'(\w+)'", text) if each in CODES]
+
+
+def test_the_schema_knows_a_cut_log_and_a_rebuilt_one_by_the_codes_of_the_rules() -> None:
+    schema = SCHEMA.read_text()
+    ended = codes_in(" ".join(re.findall(r"ending_code (?:=|IS DISTINCT FROM) '\w+'", schema)))
+    told = codes_in(" ".join(re.findall(r"f\.code = '\w+'", schema)))
+
+    assert ended == [FindingCode.LEDGER_BEHIND, FindingCode.LEDGER_BEHIND, *codes_with(Trait.CUT)]
+    assert told == codes_with(Trait.CUT)
+    assert sorted(codes_in(schema)) == sorted([*ended, *told])
+
+
+def test_no_statement_names_a_code() -> None:
+    directory = files("tallystick.ledger") / "sql"
+    statements = {
+        each.name: each.read_text() for each in directory.iterdir() if each.name.endswith(".sql")
+    }
+
+    assert "reading.sql" in statements
+    assert {name: codes_in(text) for name, text in statements.items() if codes_in(text)} == {}

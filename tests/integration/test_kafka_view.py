@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tallystick.domain.batches.states import Isolation
-from tallystick.domain.logs.snapshot import EpochEnd, PartitionBounds, RecordEvidence
+from tallystick.domain.logs.snapshot import PartitionBounds, RecordEvidence
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import TopicUnknown
 from tallystick.sources.broker_view import KafkaBrokerView
@@ -19,10 +18,8 @@ from tests.support.kafka_records import Record
 from tests.support.kafka_topics import (
     ANY_TIME,
     LARGE,
-    add_partitions,
     create_topic,
     purge,
-    recreate_topic,
 )
 
 NOW = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
@@ -83,36 +80,6 @@ def test_the_snapshot_tells_how_records_may_go(
     assert (found.is_compacted, found.retention_ms) == (is_compacted, retention_ms)
 
 
-def test_an_open_transaction_holds_the_last_stable_offset(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka)
-    producer = TransactionalProducer(kafka, topic).commit(messages(3)).open(messages(5))
-    bounds = view.snapshot(topic).partitions[0]
-    assert bounds == PartitionBounds(0, 9, 4, 0)
-    assert bounds.readable_until(Isolation.READ_COMMITTED) == 4
-    assert bounds.readable_until(Isolation.READ_UNCOMMITTED) == 9
-    producer.end()
-    assert view.snapshot(topic).partitions[0] == PartitionBounds(0, 10, 10, 0)
-
-
-def test_the_log_start_passes_an_open_transaction_together_with_the_stable_end(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka)
-    TransactionalProducer(kafka, topic).open(messages(5))
-    purge(kafka, topic, {0: 3})
-    assert view.snapshot(topic).partitions[0] == PartitionBounds(3, 5, 3, 0)
-
-
-def test_a_purged_log_starts_later(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka, partitions=2)
-    produce(kafka, topic, messages(10), partition=1)
-    purge(kafka, topic, {1: 10})
-    found = view.snapshot(topic).partitions
-    assert found == {0: PartitionBounds(0, 0, 0, 0), 1: PartitionBounds(10, 10, 10, 0)}
-
-
 def test_a_batch_head_tells_a_purge_an_age_and_a_producer(
     kafka: str, view: KafkaBrokerView
 ) -> None:
@@ -136,30 +103,6 @@ def test_the_brokers_say_how_long_a_transaction_may_take(view: KafkaBrokerView) 
     assert view.longest_transaction() == timedelta(minutes=15)
 
 
-def test_added_partitions_are_in_the_next_snapshot(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka)
-    first = view.snapshot(topic)
-    add_partitions(kafka, topic, 4)
-    second = view.snapshot(topic)
-    assert second.topic_id == first.topic_id
-    assert list(second.partitions) == [0, 1, 2, 3]
-
-
-def test_a_recreated_topic_has_another_id_and_no_old_bounds(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka, partitions=3)
-    produce(kafka, topic, messages(10))
-    first = view.snapshot(topic)
-    recreate_topic(kafka, topic, partitions=2)
-    produce(kafka, topic, messages(4))
-    second = view.snapshot(topic)
-    assert second.topic_id != first.topic_id
-    assert second.cluster_id == first.cluster_id
-    assert second.partitions == {0: PartitionBounds(0, 4, 4, 0), 1: PartitionBounds(0, 0, 0, 0)}
-    assert record_at(view, topic, 7) is None
-
-
 def test_many_partitions_are_asked_at_once(kafka: str, view: KafkaBrokerView) -> None:
     topic = create_topic(kafka, partitions=100)
     produce(kafka, topic, messages(2), partition=99)
@@ -177,25 +120,6 @@ def test_a_missing_topic_is_unknown_and_stays_missing(kafka: str, view: KafkaBro
     with pytest.raises(TopicUnknown):
         view.offsets_at(topic, NOW, [0])
     assert topic not in AdminClient({"bootstrap.servers": kafka}).list_topics().topics
-
-
-def test_offsets_at_an_instant(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka, partitions=2, config={"retention.ms": "-1"})
-    start = int(NOW.timestamp() * 1000)
-    sent = [Message(b"v", timestamp_ms=start + 1000 * n) for n in range(10)]
-    produce(kafka, topic, sent)
-
-    def at(seconds: float) -> int | None:
-        return view.offsets_at(topic, NOW + timedelta(seconds=seconds), [0])[0]
-
-    assert at(-5) == 0
-    assert at(3) == 3
-    assert at(3.0001) == 4
-    assert at(9) == 9
-    assert at(9.001) is None
-    assert view.offsets_at(topic, NOW, [0, 1]) == {0: 0, 1: None}
-    assert view.offsets_at(topic, NOW, []) == {}
-    assert view.offsets_at(topic, datetime(1960, 1, 1, tzinfo=UTC), [0]) == {0: 0}
 
 
 def test_one_record_far_in_the_future_is_the_answer_for_every_later_instant(
@@ -252,32 +176,6 @@ def test_under_log_append_time_a_record_has_the_time_of_its_batch(
         assert found.content_hash == hash_of(each)
 
 
-def test_an_aborted_record_is_a_record_and_a_marker_is_none(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka)
-    TransactionalProducer(kafka, topic).abort(messages(3)).open(messages(2))
-    seen = {each.offset: each for each in seen_records(kafka, topic, isolation="read_uncommitted")}
-    assert list(seen) == [0, 1, 2, 4, 5]
-    for offset in range(7):
-        found = record_at(view, topic, offset)
-        if offset in seen:
-            assert found is not None
-            assert found.content_hash == hash_of(seen[offset])
-        else:
-            assert found is None
-    assert record_at(view, topic, 10_000) is None
-
-
-def test_a_record_below_the_log_start_is_gone(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka)
-    produce(kafka, topic, messages(10))
-    assert record_at(view, topic, 4) is not None
-    purge(kafka, topic, {0: 5})
-    assert record_at(view, topic, 4) is None
-    assert record_at(view, topic, 5) is not None
-
-
 def test_records_of_many_partitions_come_together(kafka: str, view: KafkaBrokerView) -> None:
     """Small batches, batches larger than a request asks for at first, and offsets without any."""
     topic = create_topic(kafka, partitions=8, config=LARGE)
@@ -291,13 +189,6 @@ def test_records_of_many_partitions_come_together(kafka: str, view: KafkaBrokerV
         last = seen_records(kafka, topic, partition=partition)[2]
         assert evidence == RecordEvidence(2, 0, hash_of(last))
     assert view.records_at(topic, {}) == {}
-
-
-def test_the_end_of_a_leader_epoch(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka)
-    produce(kafka, topic, messages(10))
-    assert view.epoch_ends(topic, {0: 0}) == {0: EpochEnd(10, 0)}
-    assert view.epoch_ends(topic, {0: 5}) == {}
 
 
 def test_a_closed_view_opens_again(kafka: str, view: KafkaBrokerView) -> None:

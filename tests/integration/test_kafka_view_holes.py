@@ -22,8 +22,6 @@ from tests.support.kafka_reading import seen_records
 from tests.support.kafka_topics import (
     COMPACTED,
     create_topic,
-    purge,
-    recreate_topic,
     set_config,
     wait_until,
 )
@@ -40,56 +38,21 @@ def view(kafka: str) -> Iterator[KafkaBrokerView]:
 
 
 def explained(
-    view: KafkaBrokerView,
-    topic: str,
-    holes: OffsetRuns,
-    *,
-    until: int,
-    isolation: Isolation = Isolation.READ_COMMITTED,
-    partition: int = 0,
+    view: KafkaBrokerView, topic: str, holes: OffsetRuns, *, until: int
 ) -> dict[HoleClass, list[tuple[int, int]]]:
-    offsets = OffsetRange(TopicPartition(topic, partition), 0, until)
-    return {
-        kind: list(runs) for kind, runs in view.explain_holes(offsets, holes, isolation).items()
-    }
+    offsets = OffsetRange(TopicPartition(topic, 0), 0, until)
+    found = view.explain_holes(offsets, holes, Isolation.READ_COMMITTED)
+    return {kind: list(runs) for kind, runs in found.items()}
 
 
-def holes_of(
-    kafka: str, topic: str, until: int, isolation: Isolation = Isolation.READ_COMMITTED
-) -> OffsetRuns:
+def holes_of(kafka: str, topic: str, until: int) -> OffsetRuns:
     """The offsets below `until` that librdkafka doesn't show."""
-    seen = seen_records(kafka, topic, isolation=isolation.value)
+    seen = seen_records(kafka, topic)
     return OffsetRuns.of((each.offset, each.offset + 1) for each in seen).complement(0, until)
 
 
 def end_of(view: KafkaBrokerView, topic: str) -> int:
     return view.snapshot(topic).partitions[0].last_stable_offset
-
-
-def test_markers_and_aborted_records_of_one_producer(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka)
-    producer = TransactionalProducer(kafka, topic)
-    producer.commit(messages(10)).abort(messages(10)).commit(messages(10)).commit(messages(10))
-    assert end_of(view, topic) == 44
-    holes = holes_of(kafka, topic, 44)
-    assert explained(view, topic, holes, until=44) == {
-        CONTROL: [(10, 11), (21, 22), (32, 33), (43, 44)],
-        ABORTED: [(11, 21)],
-    }
-
-
-def test_under_read_uncommitted_an_aborted_record_is_data_and_its_absence_is_no_hole(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka)
-    TransactionalProducer(kafka, topic).commit(messages(3)).abort(messages(3))
-    holes = holes_of(kafka, topic, 8, Isolation.READ_UNCOMMITTED)
-    assert list(holes) == [(3, 4), (7, 8)]
-    missing = OffsetRuns.of([(3, 8)])
-    for asked in (holes, missing):
-        assert explained(view, topic, asked, until=8, isolation=Isolation.READ_UNCOMMITTED) == {
-            CONTROL: [(3, 4), (7, 8)]
-        }
 
 
 def test_interleaved_producers_are_told_apart(kafka: str, view: KafkaBrokerView) -> None:
@@ -137,24 +100,6 @@ def test_a_lost_record_is_never_explained(kafka: str, view: KafkaBrokerView) -> 
         CONTROL: [(5, 6), (11, 12)],
         ABORTED: [(6, 11)],
     }
-
-
-def test_offsets_that_nobody_wrote_yet_are_not_explained(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka, config={"cleanup.policy": "compact"})
-    produce(kafka, topic, messages(3, keys=3))
-    TransactionalProducer(kafka, topic).open(messages(3, keys=3))
-    assert explained(view, topic, OffsetRuns.of([(3, 100)]), until=100) == {}
-
-
-def test_holes_outside_the_range_are_left_out(kafka: str, view: KafkaBrokerView) -> None:
-    topic = create_topic(kafka)
-    TransactionalProducer(kafka, topic).commit(messages(2)).commit(messages(2))
-    holes = OffsetRuns.of([(2, 3), (5, 6)])
-    offsets = OffsetRange(TopicPartition(topic, 0), 3, 6)
-    assert view.explain_holes(offsets, holes, Isolation.READ_COMMITTED) == {
-        CONTROL: OffsetRuns.of([(5, 6)])
-    }
-    assert view.explain_holes(offsets, OffsetRuns(), Isolation.READ_COMMITTED) == {}
 
 
 def test_holes_far_apart_are_found_by_single_requests(kafka: str, view: KafkaBrokerView) -> None:
@@ -221,33 +166,6 @@ def test_compaction_of_aborted_records_and_their_markers(kafka: str, view: Kafka
     assert together == holes
     assert set(found) <= {CONTROL, ABORTED, COMPACTED_AWAY}
     assert COMPACTED_AWAY in found
-
-
-def test_holes_below_the_log_start_are_not_explained(kafka: str, view: KafkaBrokerView) -> None:
-    """Whatever headers said a moment ago: what is gone now was raced, and proves nothing."""
-    topic = create_topic(kafka)
-    producer = TransactionalProducer(kafka, topic)
-    producer.commit(messages(5)).abort(messages(5)).commit(messages(5))
-    holes = holes_of(kafka, topic, 18)
-    purge(kafka, topic, {0: 8})
-    assert explained(view, topic, holes, until=18) == {
-        CONTROL: [(11, 12), (17, 18)],
-        ABORTED: [(8, 11)],
-    }
-    purge(kafka, topic, {0: 18})
-    assert explained(view, topic, holes, until=18) == {}
-
-
-def test_a_recreated_topic_explains_nothing_of_its_former_self(
-    kafka: str, view: KafkaBrokerView
-) -> None:
-    topic = create_topic(kafka)
-    TransactionalProducer(kafka, topic).commit(messages(5)).commit(messages(5))
-    holes = holes_of(kafka, topic, 12)
-    assert explained(view, topic, holes, until=12) == {CONTROL: [(5, 6), (11, 12)]}
-    recreate_topic(kafka, topic)
-    produce(kafka, topic, messages(8))
-    assert explained(view, topic, holes, until=12) == {}
 
 
 def test_the_walk_and_a_consumer_agree_on_a_long_mixed_log(

@@ -1,7 +1,8 @@
-"""Which batches a run tells its asset of: what was published, whichever task lived to say so."""
+"""Which batches a run tells its asset of, whoever lived to say so, and what it says."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -9,11 +10,21 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.batches.batch import BatchPlan
 from tallystick.domain.batches.states import BatchState
-from tests.orchestration.test_announcement import a_batch
+from tallystick.domain.identities import BatchId
+from tests.support.builders import a_batch, planned
 
 PUBLISHED, COMMITTED = BatchState.PUBLISHED, BatchState.COMMITTED
-A, B, C, D = (a_batch(each, (each, 0, 10)) for each in range(4))
+
+
+def batch_of(number: int, *ranges: tuple[int, int, int], ordinal: int = 1) -> BatchPlan:
+    """A batch of (partition, from_offset, until_offset)."""
+    claims = (planned(start, until, partition=partition) for partition, start, until in ranges)
+    return a_batch(*claims, batch_id=BatchId(f"{number:032x}"), ordinal=ordinal)
+
+
+A, B, C, D = (batch_of(each, (each, 0, 10)) for each in range(4))
 
 
 def told(
@@ -82,3 +93,36 @@ def test_what_is_committed_only_is_told_by_the_run_that_publishes_it(
 
 def test_nothing_is_told_where_nothing_was_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(monkeypatch, {}, planned=None, own=[]) == []
+
+
+def test_adjacent_ranges_of_a_generation_are_one() -> None:
+    from tallystick.orchestration.ingest import landed_extra
+
+    first, second = batch_of(1, (0, 5, 10), (1, 0, 3)), batch_of(2, (0, 0, 5))
+    extra = landed_extra([first, second, batch_of(3, (0, 0, 4), ordinal=2)])
+    assert extra == {
+        "batches": 3,
+        "offsets": 17,
+        "ranges": [
+            {"generation": 1, "partition": 0, "from_offset": 0, "until_offset": 10},
+            {"generation": 1, "partition": 1, "from_offset": 0, "until_offset": 3},
+            {"generation": 2, "partition": 0, "from_offset": 0, "until_offset": 4},
+        ],
+        "ranges_left_out": 0,
+    }
+
+
+def test_ten_thousand_partitions_stay_below_ten_kilobytes() -> None:
+    from tallystick.orchestration.ingest import landed_extra
+
+    wide = batch_of(1, *((partition, 10**15, 10**15 + 7) for partition in range(10_000)))
+    extra = landed_extra([wide])
+    assert len(json.dumps(extra)) < 10_000
+    assert extra["offsets"] == 70_000
+    assert len(extra["ranges"]) + extra["ranges_left_out"] == 10_000
+
+
+def test_the_asset_is_named_after_the_feed() -> None:
+    from tallystick.orchestration.ingest import asset_of
+
+    assert asset_of("web_orders-2").name == "tallystick://web_orders-2"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import pendulum
 import pytest
 
 from tests.orchestration.conftest import FEEDS, ROOT
+from tests.support.repository import said_by_new_python
 
 DAGS = ROOT / "dags"
 INGEST = {
@@ -183,11 +181,4 @@ def test_parsing_the_dag_files_imports_nothing_heavy() -> None:
         "assert len(bag.dags) == 6, bag.import_errors\n"
         f"print('heavy:', *[name for name in {heavy!r} if name in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1].split() == ["heavy:"]
+    assert said_by_new_python(script).split() == ["heavy:"]

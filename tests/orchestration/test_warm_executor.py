@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
-from tests.orchestration.conftest import ROOT
+from tests.support.repository import said_by_new_python
 
 START = """
 import sys
@@ -24,11 +20,4 @@ WarmExecutor(parallelism=1).start()
 
 
 def test_tasks_find_their_libraries_imported_and_none_of_our_own_code() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", START],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "plugins")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "True [] False"
+    assert said_by_new_python(START) == "True [] False"

@@ -10,11 +10,9 @@ from tests.support.kafka_records import Record, records_in
 _ANY_END = 2**62
 
 
-def seen_records(
-    servers: str, topic: str, *, partition: int = 0, isolation: str = "read_committed"
-) -> list[Record]:
-    """All records from the log start to the end that this isolation level shows."""
+def seen_records(servers: str, topic: str, *, partition: int = 0) -> list[Record]:
+    """All committed records from the log start to the end."""
     place = TopicPartition(topic, partition)
     client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     start = client.list_offsets({place: OffsetSpec.earliest()})[place].result(30).offset
-    return records_in(servers, topic, {partition: (start, _ANY_END)}, isolation)
+    return records_in(servers, topic, {partition: (start, _ANY_END)}, "read_committed")
