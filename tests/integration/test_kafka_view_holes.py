@@ -22,6 +22,7 @@ from tests.support.kafka_reading import seen_records
 from tests.support.kafka_topics import (
     COMPACTED,
     create_topic,
+    recreate_topic,
     set_config,
     wait_until,
 )
@@ -166,6 +167,18 @@ def test_compaction_of_aborted_records_and_their_markers(kafka: str, view: Kafka
     assert together == holes
     assert set(found) <= {CONTROL, ABORTED, COMPACTED_AWAY}
     assert COMPACTED_AWAY in found
+
+
+def test_a_recreated_topic_explains_nothing_of_its_former_self(
+    kafka: str, view: KafkaBrokerView
+) -> None:
+    topic = create_topic(kafka)
+    TransactionalProducer(kafka, topic).commit(messages(5)).commit(messages(5))
+    holes = holes_of(kafka, topic, 12)
+    assert explained(view, topic, holes, until=12) == {CONTROL: [(5, 6), (11, 12)]}
+    recreate_topic(kafka, topic)
+    produce(kafka, topic, messages(8))
+    assert explained(view, topic, holes, until=12) == {}
 
 
 def test_the_walk_and_a_consumer_agree_on_a_long_mixed_log(
