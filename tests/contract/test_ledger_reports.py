@@ -11,9 +11,10 @@ import pytest
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
+from tallystick.domain.logs.snapshot import WindowBorder
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
-from tallystick.domain.report.completeness import Look
+from tallystick.domain.report.completeness import CompleteBy, Look
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.findings import FindingCode
@@ -189,18 +190,29 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
         snapshot_of({2: (0, 8), 0: (1, 12)}),
         taken_at=NOON + timedelta(minutes=5),
         leaderless=frozenset({1}),
+        border=WindowBorder(NOON, {0: 20, 2: 5}, {}),
     )
 
     record_look(story.ledger, FEED, later)
 
     places = story.ledger.look_places(FEED)
     first, second = story.ledger.looks([each.snapshot_id for each in places])
-    assert [each.looked_at for each in places] == [NOON, later.taken_at]
+    assert [(each.looked_at, each.border_at) for each in places] == [
+        (NOON, None),
+        (later.taken_at, NOON),
+    ]
     assert (list(first.partitions), list(first.high_watermarks)) == ([0, 1], [9, 7])
     assert second == Look(
-        later.taken_at, later.topic_id, second.partitions, second.high_watermarks, frozenset({1})
+        later.taken_at,
+        later.topic_id,
+        second.partitions,
+        second.high_watermarks,
+        frozenset({1}),
+        border_at=NOON,
+        borders=second.borders,
     )
     assert (list(second.partitions), list(second.high_watermarks)) == ([0, 2], [12, 8])
+    assert list(second.borders) == [12, 5], "none is beyond what the look saw"
     sums = story.ledger.look_sums([places[1].snapshot_id])[0]
     assert (sums.log_start, sums.high_watermark, sums.leaderless) == (1, 20, 1)
     newest = story.ledger.newest_bounds(FEED)
@@ -246,6 +258,7 @@ def a_report(minutes: int = 0, **changes: object) -> ReportDocument:
         verdict=Verdict.UNKNOWN,
         complete_up_to=None,
         complete_window_end=None,
+        complete_by=CompleteBy.READABLE,
         held_back_by=(),
         levels=("L0", "L1"),
         deepest="L1",

@@ -50,6 +50,7 @@ TABLES: Final = (
     "batch_check",
     "file_fingerprint",
     "report",
+    "completeness",
     "hour_look",
     "directory_look",
     "told",

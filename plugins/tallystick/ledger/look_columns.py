@@ -26,6 +26,8 @@ class Shown:
     """None where the broker knows none."""
     leaderless: Sequence[int]
     """Partitions that could not be asked."""
+    borders: Sequence[int]
+    """Where the window ended that the look asked for; empty where it asked for none."""
 
     @classmethod
     def in_snapshot(cls, snapshot: BrokerSnapshot) -> Shown:
@@ -40,6 +42,7 @@ class Shown:
             [each.log_start_offset for each in bounds],
             [each.leader_epoch for each in bounds],
             sorted(snapshot.unheard),
+            [border for each in partitions if (border := snapshot.border_of(each)) is not None],
         )
 
     @classmethod
@@ -48,6 +51,7 @@ class Shown:
         try:
             shown = cls(**json.loads(decompressed(data)))
             shown.by_partition(shown.leader_epochs)
+            shown.by_partition(shown.borders or shown.partitions)
         except (ValueError, TypeError) as error:
             raise LedgerRefused("looks", f"a look can't be read: {error}") from error
         return shown

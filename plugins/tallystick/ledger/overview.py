@@ -15,6 +15,7 @@ from typing import Any
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
@@ -55,6 +56,15 @@ class RunHead:
 
 
 @dataclass(frozen=True, slots=True)
+class CompleteHead:
+    """What a feed is complete up to, as the end of a run or a report said it last."""
+
+    up_to: datetime | None
+    by: CompleteBy
+    told_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class FeedHead:
     """One feed by its newest rows."""
 
@@ -64,6 +74,8 @@ class FeedHead:
     report: ReportHead | None
     looked_at: datetime | None
     """The newest look at the broker."""
+    complete: CompleteHead | None
+    """None before the first run has ended."""
     lag: int | None
     """Offsets below that look's high watermarks that are not landed; None where it can't tell."""
     lost_at: datetime | None
@@ -82,8 +94,8 @@ class FeedHead:
 
     @property
     def complete_up_to(self) -> datetime | None:
-        """As the newest report says; None before the first one, and where it can't tell."""
-        return self.report.complete_up_to if self.report else None
+        """As it was said last; None before the first time, and where nothing is proven."""
+        return self.complete.up_to if self.complete else None
 
     def seconds_to_loss(self, now: datetime) -> float | None:
         """The least time until retention may take what is not landed; None where nobody knows.
@@ -327,6 +339,7 @@ def _feed_head(
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,
+        complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
         lag=_lag(row),
         lost_at=row.lost_at,
         heard=heard,

@@ -14,7 +14,12 @@ from typing import Any, Final, cast
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, GenerationId, Owner
-from tallystick.domain.report.completeness import Look, doubt_of_clock
+from tallystick.domain.report.completeness import (
+    CLOCKS_MAY_DIFFER,
+    CompleteBy,
+    Look,
+    doubt_of_clock,
+)
 from tallystick.domain.report.document import ReportDocument
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
@@ -34,6 +39,26 @@ class LookPlace:
     snapshot_id: int
     looked_at: datetime
     """Never later than the ledger's clock was when the look began."""
+    border_at: datetime | None
+    """The end of the window that it asked the time index for; None where it asked for none."""
+    is_doubted: bool
+    """True where it is on record that it proves nothing."""
+
+
+def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Sequence[LookPlace]]:
+    """By what the feed is complete, as the newest look says, and the looks that may prove it, those
+    of the newest instant first.
+
+    A window is proven by its first look without a doubt: later ones see what came late, too. One
+    that was not over, by the ledger's clock, is proven by none.
+    """
+    if not places or places[-1].border_at is None:
+        return CompleteBy.READABLE, places[::-1]
+    first: dict[datetime, LookPlace] = {}
+    for each in sorted(places, key=lambda one: one.is_doubted):
+        if each.border_at and each.border_at <= each.looked_at:
+            first.setdefault(each.border_at, each)
+    return CompleteBy.RECORD_TIME, [first[border_at] for border_at in sorted(first, reverse=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +144,7 @@ class Reports(Tables):
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, in the order in which they began."""
-        rows = self._connection.rows("look_places", feed=feed)
+        rows = self._connection.rows("look_places", feed=feed, clocks_may_differ=CLOCKS_MAY_DIFFER)
         return [LookPlace(*row) for row in rows]
 
     def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
@@ -198,6 +223,10 @@ class Reports(Tables):
         found = self._connection.one("newest_window_end", feed=feed, until=until)
         return cast("datetime | None", found.window_until)
 
+    def tell_complete(self, feed: FeedName, up_to: datetime | None, by: CompleteBy) -> None:
+        """Keep for pages and metrics what the feed is complete up to, as of now."""
+        self._connection.change("tell_complete", feed=feed, up_to=up_to, by=by.value)
+
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement, with the run that has made it; its number."""
         seconds = document.seconds_to_loss
@@ -216,6 +245,12 @@ class Reports(Tables):
                 silent=list(document.silent),
                 made_by=made_by,
                 document=compressed(storable(document.to_json())),
+            )
+            transaction.change(
+                "tell_complete",
+                feed=document.feed,
+                up_to=document.complete_up_to,
+                by=document.complete_by.value,
             )
         return int(stored.report_id)
 
@@ -263,6 +298,8 @@ def _look(row: Any) -> Look:
         high_watermarks=array("q", shown.high_watermarks),
         leaderless=frozenset(shown.leaderless),
         doubt=row.doubt or doubt_of_clock(row.taken_at, row.recorded_at),
+        border_at=row.border_at,
+        borders=array("q", shown.borders),
     )
 
 

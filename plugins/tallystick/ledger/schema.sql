@@ -1324,6 +1324,7 @@ CREATE TABLE public.broker_snapshot (
     topic_id text NOT NULL,
     is_compacted boolean NOT NULL,
     retention_ms bigint,
+    border_at timestamp with time zone,
     shown bytea,
     log_start_sum bigint NOT NULL,
     last_stable_sum bigint NOT NULL,
@@ -1354,6 +1355,11 @@ COMMENT ON COLUMN public.broker_snapshot.begun_at IS 'Before the broker was aske
 -- COLUMN broker_snapshot.looked_at, COMMENT
 
 COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which the look may prove something: the earlier one of both clocks.';
+
+-- COLUMN broker_snapshot.border_at, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.border_at IS 'The end of the newest window, of which it said where it lies in each partition; null for a feed
+that lands all that is readable.';
 
 -- COLUMN broker_snapshot.shown, COMMENT
 
@@ -1421,6 +1427,21 @@ CREATE SEQUENCE public.commit_number
 -- SEQUENCE commit_number, COMMENT
 
 COMMENT ON SEQUENCE public.commit_number IS 'The order of commits; never a clock.';
+
+-- completeness, TABLE
+
+CREATE TABLE public.completeness (
+    feed text NOT NULL,
+    up_to timestamp with time zone,
+    by text NOT NULL,
+    told_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT completeness_by_check CHECK ((by = ANY (ARRAY['readable'::text, 'record time'::text])))
+)
+WITH (fillfactor='70');
+
+-- TABLE completeness, COMMENT
+
+COMMENT ON TABLE public.completeness IS 'What each feed was last said to be complete up to, at the end of a run: pages and metrics read it.';
 
 -- directory_look, TABLE
 
@@ -2230,6 +2251,11 @@ ALTER TABLE ONLY public.commit_link
 
 ALTER TABLE ONLY public.commit_link
     ADD CONSTRAINT commit_link_pkey PRIMARY KEY (feed, "position");
+
+-- completeness completeness_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.completeness
+    ADD CONSTRAINT completeness_pkey PRIMARY KEY (feed);
 
 -- directory_look directory_look_pkey, CONSTRAINT
 

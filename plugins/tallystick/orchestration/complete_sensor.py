@@ -1,4 +1,4 @@
-"""The sensor that waits for proof: until all that was readable before an instant is landed."""
+"""The sensor that waits for proof: until everything before an instant is landed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, instant_of
-from tallystick.report.wording import instant_text, landed_text
+from tallystick.report.wording import by_text, instant_text, landed_text
 from tallystick.settings.feeds import feed_file, feeds_folder
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Answer:
 
 
 def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
-    """Says if all that was readable before the instant is proven; raises what the ledger raises."""
+    """Says if everything before the instant is proven; raises what the ledger raises."""
     # The workflow's libraries take a while, which a DAG file must not wait for.
     from tallystick.domain.report.completeness import Proof
     from tallystick.domain.report.finding_part import stored_part
@@ -53,7 +53,7 @@ def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
     if up_to is not None:
         landed = landed_text([stored_part(each) for each in found.accepted])
         heard = instant_text(found.storage_heard_at) if found.storage_heard_at else "never"
-        reach = f"complete up to {instant_text(up_to)}: {landed}"
+        reach = f"complete up to {instant_text(up_to)}{by_text(found.proven.by)}: {landed}"
         words = [f"{reach}; storage was heard last: {heard}."]
     if not is_proven:
         heads = ledger.feed_heads(FeedName(feed), most_runs=0)

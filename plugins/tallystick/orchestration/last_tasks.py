@@ -66,8 +66,9 @@ def announce_complete(feed: Feed, context: Context) -> None:
     if is_dry_run(context):
         raise AirflowSkipException("A dry run: nothing is told.")
     with in_airflow_terms(), open_ledger() as ledger:
-        tell_feed(ledger, feed.name)
         found = feed_completeness(ledger, FeedName(feed.name))
+        ledger.tell_complete(FeedName(feed.name), found.proven.up_to, found.proven.by)
+        tell_feed(ledger, feed.name)
     asset = complete_asset_of(feed.name)
     before = _told_last(context, asset)
     end, up_to, heard = found.window_end, found.proven.up_to, found.storage_heard_at

@@ -26,6 +26,7 @@ from tallystick.report.charts import drawn
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
+    by_text,
     duration_text,
     extent_text,
     grouped,
@@ -192,6 +193,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["instant"] = instant_text
+    made.filters["by"] = by_text
     made.filters["window"] = window_text
     made.filters["grouped"] = grouped
     made.filters["duration"] = duration_text

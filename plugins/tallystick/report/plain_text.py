@@ -12,6 +12,7 @@ from tallystick.domain.rules.findings import Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.report.safe_text import visible
 from tallystick.report.wording import (
+    by_text,
     grouped,
     instant_text,
     interval_text,
@@ -90,7 +91,7 @@ def _complete(document: ReportDocument) -> str:
         return "no time is proven"
     end = document.complete_window_end
     window = f", every window to {instant_text(end)}" if end else ""
-    return instant_text(document.complete_up_to) + window
+    return instant_text(document.complete_up_to) + by_text(document.complete_by) + window
 
 
 def _finding_lines(document: ReportDocument) -> Iterator[str]:

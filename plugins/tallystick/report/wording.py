@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
@@ -104,6 +105,22 @@ def extent_text(trouble: Trouble) -> str:
         return intervals.pop()
     many = "1 partition" if len(partitions) == 1 else f"{grouped(len(partitions))} partitions"
     return f"{trouble.worst.topic}, {grouped(len(intervals))} intervals of {many}"
+
+
+def before_text(by: CompleteBy, instant: str) -> str:
+    """Says of a record that it is before the instant: "Everything ... is landed".
+
+    >>> before_text(CompleteBy.RECORD_TIME, "08:00")
+    'whose time is before 08:00'
+    """
+    if by is CompleteBy.RECORD_TIME:
+        return f"whose time is before {instant}"
+    return f"that was readable before {instant}"
+
+
+def by_text(by: CompleteBy) -> str:
+    """Says behind an instant that a feed is complete up to it by record time, if so."""
+    return f" by {by.value}" if by is CompleteBy.RECORD_TIME else ""
 
 
 def landed_text(accepted: Sequence[FindingPart]) -> str:

@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from tallystick.settings import notation, spark_conf
+from tallystick.settings.cadence import WindowSchedule
 
 T = TypeVar("T")
 
@@ -334,3 +335,10 @@ class Feed(Section):
     ] = ()
     complete_within: Duration | None = None
     """How long after its end a window may take to be complete; None: nobody waits for it."""
+
+    @property
+    def windows(self) -> WindowSchedule | None:
+        """The windows at whose ends records are cut; None where `plan.until` is now."""
+        if self.plan.until == "now":
+            return None
+        return WindowSchedule(self.schedule.cron, self.schedule.timezone)

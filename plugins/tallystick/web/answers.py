@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -32,7 +33,9 @@ class FeedAnswer(Part):
     verdict: Verdict
     """The worst of what stands now, and of what only the newest report could say."""
     complete_up_to: datetime | None
-    """By the newest report."""
+    complete_by: CompleteBy | None
+    complete_told_at: datetime | None
+    """The end of the run that said it; null before the first one."""
     lag: int | None
     """Offsets that the newest look showed and that are not landed; null where it can't tell."""
     seconds_to_loss: float | None

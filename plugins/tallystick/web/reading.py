@@ -321,6 +321,8 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         topic=head.topic,
         verdict=head.verdict,
         complete_up_to=head.complete_up_to,
+        complete_by=head.complete.by if head.complete else None,
+        complete_told_at=head.complete.told_at if head.complete else None,
         lag=head.lag,
         seconds_to_loss=head.seconds_to_loss(now),
         partitions=head.partitions,

@@ -322,15 +322,6 @@ def test_a_window_that_is_needed_and_missing_is_an_error(story: Story) -> None:
         land_feed(story.services(until="window_end"), None, OWNER)
 
 
-def test_a_record_from_the_future_is_told_and_not_waited_for_in_silence(story: Story) -> None:
-    log = story.broker.logs[0]
-    log.append(Kind.RECORD, 1, at=NOW + timedelta(days=3650))
-    log.append(Kind.RECORD, 5, at=NOW + timedelta(hours=1))
-    land(story, hours(0), until="window_end")
-    report = land(story, hours(1), until="window_end")
-    assert (FindingCode.NO_PROGRESS, Verdict.UNKNOWN, 0, 10, 16) in intervals(list(report.findings))
-
-
 def test_start_latest_begins_at_the_end_and_only_once(story: Story) -> None:
     services = story.services()
     latest = services.feed.model_copy(

@@ -30,6 +30,19 @@ class PartitionBounds:
         return self.high_watermark
 
 
+@dataclass(frozen=True, slots=True)
+class WindowBorder:
+    """Where a window that was over ended in each partition, by the broker's time index."""
+
+    instant: datetime
+    """The window's end (excluded)."""
+    offsets: Mapping[int, int | None]
+    """The first offset at or after it; None where no record is as late."""
+    from_future: Mapping[int, int]
+    """By partition, the offset at the border where that record claims a time that is still to come:
+    whatever follows it, the index tells of no window's end behind it."""
+
+
 class OfOneLog(Protocol):
     """What belongs to one life of a topic, on one cluster."""
 
@@ -65,6 +78,18 @@ class BrokerSnapshot:
     """None when the topic keeps records for ever."""
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
+    border: WindowBorder | None = None
+    """Of the newest window, for a feed that lands by windows; None for any other, and where one of
+    the partitions could not be asked."""
+
+    def border_of(self, partition: int) -> int | None:
+        """End (excluded) of what may be older than the border; None without a border."""
+        if self.border is None:
+            return None
+        until, first = self.partitions[partition].high_watermark, self.border.offsets[partition]
+        if first is None or partition in self.border.from_future:
+            return until
+        return min(first, until)
 
     def is_of(self, other: OfOneLog) -> bool:
         """True when both are of one life of the topic: it was not re-created in between, and no

@@ -1,10 +1,12 @@
-"""Complete up to when: the instant before which all that was readable is proven to be landed.
+"""Complete up to when: the instant before which everything is proven to be landed.
 
 A look is a broker snapshot on record. Everything that could be read before it was taken lies below
 the highest high watermark that it or an earlier look showed: its own, unless the log was cut, or
 its leader lags. So a partition is complete up to a look when none of these is above the clean
-prefix of its log. What replicas lacked then was not readable: nothing is said of it. Event times
-play no part: they are labels, and they lie.
+prefix of its log. What replicas lacked then was not readable: nothing is said of it.
+
+A feed that lands by windows is complete by record time: a look then stands for the end of the
+newest window that was over, and where the time index says that it lies for the high watermark.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins. What is
    committed and not published yet is such a one, whoever holds it: no reader sees it.
@@ -64,6 +66,16 @@ class Look:
     """Partitions that could not be asked."""
     doubt: str | None = None
     """Why it proves nothing, as a sentence; None for a look that does."""
+    border_at: datetime | None = None
+    """The end of the window that it asked the time index for; None where it asked for none."""
+    borders: Sequence[int] = ()
+    """Excluded; one for each of `partitions`: up to there records may be older than the border."""
+
+    @property
+    def by_window(self) -> Look:
+        """What it proves of the window's end, in place of the instant of the look."""
+        at = self.border_at or self.looked_at
+        return replace(self, looked_at=at, high_watermarks=self.borders or self.high_watermarks)
 
 
 def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
@@ -130,6 +142,16 @@ class PartitionCompleteness:
     """The worst of what holds it back; None where `blocked_by` is."""
 
 
+class CompleteBy(StrEnum):
+    """Which records an instant parts: those before it are proven to be landed."""
+
+    READABLE = "readable"
+    """What was readable before it."""
+    RECORD_TIME = "record time"
+    """What a log had, when the instant's window was looked at, before its first record that is as
+    late: what comes late goes into a later window."""
+
+
 class Proof(StrEnum):
     """If everything up to an instant is proven."""
 
@@ -148,6 +170,7 @@ class Completeness:
     """A failing finding that names no partition."""
     began_at: datetime | None = None
     """When the feed's first look was; None where all of its logs begin with their first offset."""
+    by: CompleteBy = CompleteBy.READABLE
 
     @property
     def up_to(self) -> datetime | None:
@@ -158,7 +181,7 @@ class Completeness:
         return min(instants)
 
     def proof_of(self, instant: datetime) -> Proof:
-        """If everything that was readable before the instant is proven to be landed."""
+        """If everything before the instant is proven to be landed; see `CompleteBy`."""
         if self.began_at is not None and instant < self.began_at:
             return Proof.UNKNOWN
         if self.up_to is not None and instant <= self.up_to:
@@ -182,9 +205,14 @@ class Completeness:
 
 
 def clean_prefixes(
-    generations: Mapping[int, Sequence[GenerationAccount]], findings: Iterable[Finding]
+    generations: Mapping[int, Sequence[GenerationAccount]],
+    findings: Iterable[Finding],
+    by: CompleteBy,
 ) -> dict[int, dict[str, CleanPrefix]]:
-    """By partition and topic id; generations of one topic id are one log, oldest first."""
+    """By partition and topic id; generations of one topic id are one log, oldest first.
+
+    By record time an open log need not be clean up to where it was seen to reach.
+    """
     failing: dict[int, list[Finding]] = {}
     for each in findings:
         if each.partition is None:
@@ -192,7 +220,7 @@ def clean_prefixes(
         if each.verdict in FAILING_VERDICTS or _stops(each, generations.get(each.partition, ())):
             failing.setdefault(each.partition, []).append(each)
     return {
-        partition: _prefixes_of(accounts, failing.get(partition, ()))
+        partition: _prefixes_of(accounts, failing.get(partition, ()), by)
         for partition, accounts in generations.items()
     }
 
@@ -222,8 +250,10 @@ def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
 
 
 def _prefixes_of(
-    accounts: Sequence[GenerationAccount], failing: Sequence[Finding]
+    accounts: Sequence[GenerationAccount], failing: Sequence[Finding], by: CompleteBy
 ) -> dict[str, CleanPrefix]:
+    newest = accounts[-1]
+    goes_on = by is CompleteBy.RECORD_TIME and newest.state is GenerationState.OPEN
     logs: dict[str, list[GenerationAccount]] = {}
     for each in accounts:
         logs.setdefault(each.topic_id, []).append(each)
@@ -237,7 +267,8 @@ def _prefixes_of(
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
         # Where a log was cut, the finding says how far it was seen to reach before.
         cut = [each.until_offset or 0 for each in mine if each.rule.has(Trait.CUT)]
-        seen_until = max([*cut, *(each.last_seen_until for each in lives)])
+        ended = (each for each in lives if each is not newest or not goes_on)
+        seen_until = max([0, *cut, *(each.last_seen_until for each in ended)])
         prefix = found[topic_id] = replace(_prefix(lives[-1], mine), seen_until=seen_until)
         if not prefix.is_whole:
             broken = prefix
@@ -340,12 +371,14 @@ def completeness_of(
     findings: Sequence[Finding],
     looks: Iterable[Look],
     first_look_at: datetime | None = None,
+    by: CompleteBy = CompleteBy.READABLE,
 ) -> Completeness:
     """What the looks prove, those first that began last; they are read no further than needed.
 
-    `generations` are all lives of each partition, oldest first.
+    `generations` are all lives of each partition, oldest first. By record time the looks say what
+    they prove of a window, those of the newest one first.
     """
-    logs = clean_prefixes(generations, findings)
+    logs = clean_prefixes(generations, findings, by)
     searches = _Searches(
         logs,
         {
@@ -382,6 +415,7 @@ def completeness_of(
         began_at=first_look_at
         if any(accounts[0].first_offset for accounts in generations.values())
         else None,
+        by=by,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from tallystick.domain.batches.paths import page_taken_at
 from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
@@ -133,9 +134,10 @@ class ReportDocument:
     taken_at: datetime
     verdict: Verdict
     complete_up_to: datetime | None
-    """Everything readable before this instant is proven to be landed, once."""
+    """Everything before this instant is proven to be landed, once."""
     complete_window_end: datetime | None
     """The newest end of a window at or before it."""
+    complete_by: CompleteBy
     held_back_by: tuple[str, ...]
     """Why it is not later, in a few sentences."""
     levels: tuple[str, ...]

@@ -154,6 +154,12 @@ SELECT (to_jsonb(t) - 'document')::text AS line, t.document FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;
 
+-- name: export_completeness
+-- What feeds were said to be complete up to.
+SELECT row_to_json(t)::text AS line FROM completeness t
+ WHERE :feed::text IS NULL OR feed = :feed
+ ORDER BY feed;
+
 -- name: export_hour_look
 -- Hours' directories that were compared.
 SELECT row_to_json(t)::text AS line FROM hour_look t

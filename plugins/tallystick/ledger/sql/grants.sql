@@ -10,6 +10,7 @@ WITH rights (kind, name, to_run) AS (VALUES
        ('TABLE',    'batch_check',        '{SELECT,INSERT}'),
        ('TABLE',    'broker_snapshot',    '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'commit_link',        '{SELECT,INSERT}'),
+       ('TABLE',    'completeness',       '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'directory_look',     '{SELECT,INSERT,UPDATE,DELETE}'),
        ('TABLE',    'feed',               '{SELECT,INSERT,UPDATE}'),
        ('TABLE',    'feed_retirement',    '{SELECT,INSERT}'),

@@ -2,9 +2,10 @@
 -- Each feed that is not retired, or the named one, with its newest report and its newest look.
 SELECT f.feed, f.topic,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
-       s.looked_at, s.shown, s.leaderless_count,
+       s.looked_at, s.shown, s.leaderless_count, c.up_to, c.by, c.told_at,
        logs.partitions, logs.numbers, logs.frontiers, logs.of_this_topic
   FROM feed f
+  LEFT JOIN completeness c USING (feed)
   LEFT JOIN LATERAL (
        SELECT report_id, taken_at, verdict, complete_up_to, made_by, lost_at FROM report
         WHERE report.feed = f.feed ORDER BY report_id DESC LIMIT 1) r ON true

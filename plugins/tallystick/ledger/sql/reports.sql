@@ -4,13 +4,15 @@ UPDATE broker_snapshot SET doubt = :doubt WHERE snapshot_id = :snapshot_id AND d
 
 -- name: look_places
 -- When the broker was looked at, in the order in which the looks began; those that are whole.
-SELECT snapshot_id, looked_at FROM broker_snapshot
+SELECT snapshot_id, looked_at, border_at,
+       doubt IS NOT NULL OR taken_at - recorded_at > :clocks_may_differ AS is_doubted
+  FROM broker_snapshot
  WHERE feed = :feed AND shown IS NOT NULL
  ORDER BY look_number;
 
 -- name: looks
 -- What these looks showed; a look may have been thinned out meanwhile.
-SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, shown, doubt
+SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, border_at, shown, doubt
   FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]) AND shown IS NOT NULL;
 
 -- name: look_sums
@@ -148,6 +150,12 @@ INSERT INTO report
 VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :lost_at, :deepest, :silent::text[],
         :made_by::text, :document)
 RETURNING report_id;
+
+-- name: tell_complete
+-- What the feed is complete up to, as it was worked out just now.
+INSERT INTO completeness (feed, up_to, by) VALUES (:feed, :up_to, :by)
+    ON CONFLICT (feed) DO UPDATE
+       SET up_to = excluded.up_to, by = excluded.by, told_at = clock_timestamp();
 
 -- name: newest_report
 -- The report that was kept last; of those at or before an instant, where one is given, or the one of

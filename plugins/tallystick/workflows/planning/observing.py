@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.deciding.decide import Decision, FirstBatches
 from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
-from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, WindowBorder
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 # A short regress right after a leader change is normal; a log that was cut stays cut.
 _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
+# A producer's clock may be ahead of ours by this much before its records count as from the future.
+_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
 
 
 def observe(services: Services, accounts: Accounts) -> Observation:
@@ -51,11 +53,37 @@ def observe(services: Services, accounts: Accounts) -> Observation:
             break
     generations = accounts.generations
     return Observation(
-        snapshot=snapshot,
+        snapshot=_with_border(services, snapshot),
         logs=logs,
         start_offsets={} if generations else _start_offsets(services, snapshot),
         first_batches=_first_batches(services, snapshot, generations),
     )
+
+
+def _with_border(services: Services, snapshot: BrokerSnapshot) -> BrokerSnapshot:
+    """The snapshot, for a feed that lands by windows with where the newest one that is over ended.
+
+    The time index is asked by the topic's name: a topic that was re-created since has no border.
+    """
+    windows, broker, topic = services.feed.windows, services.broker, services.topic
+    if windows is None:
+        return snapshot
+    instant, known = windows.at_or_before(snapshot.taken_at), snapshot.partitions
+    first = broker.offsets_at(topic, instant, tuple(known))
+    more = [
+        partition
+        for partition, offset in first.items()
+        if offset is not None and offset + 1 < known[partition].high_watermark
+    ]
+    later = broker.offsets_at(topic, snapshot.taken_at + _CLOCKS_MAY_DIFFER, more) if more else {}
+    from_future = {
+        partition: offset
+        for partition, offset in later.items()
+        if offset is not None and offset == first[partition]
+    }
+    if broker.identity(topic) != snapshot.topic_id:
+        return snapshot
+    return replace(snapshot, border=WindowBorder(instant, first, from_future))
 
 
 def _looked(

@@ -21,7 +21,6 @@ from tallystick.domain.rules.waivers import as_accepted, evidence_digest
 from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 from tallystick.errors import WindowMissing
-from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
@@ -177,7 +176,7 @@ def _carried_out(
 
 
 def _require_window(services: Services, window: Window | None) -> None:
-    if window is None and services.feed.plan.until == "window_end":
+    if window is None and services.feed.windows:
         raise WindowMissing(
             "window",
             None,
@@ -187,7 +186,7 @@ def _require_window(services: Services, window: Window | None) -> None:
 
 
 def _terms(services: Services) -> PlanTerms:
-    plan, schedule = services.feed.plan, services.feed.schedule
+    plan = services.feed.plan
     return PlanTerms(
         services.feed_name,
         services.topic,
@@ -198,7 +197,7 @@ def _terms(services: Services) -> PlanTerms:
             plan.max_partitions_per_batch,
             services.most_batches,
         ),
-        WindowSchedule(schedule.cron, schedule.timezone) if plan.until == "window_end" else None,
+        services.feed.windows,
     )
 
 

@@ -17,6 +17,7 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
+    CompleteBy,
     Completeness,
     Look,
     Proof,
@@ -43,7 +44,7 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import IngestionError, LedgerError
 from tallystick.ledger.ledger import Ledger
-from tallystick.ledger.reports import LandedTotals, LookPlace, LookSums, WindowTotals
+from tallystick.ledger.reports import LandedTotals, LookPlace, LookSums, WindowTotals, proving_looks
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
@@ -160,16 +161,22 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
     heard = _heard_now(ledger.last_heard(feed), reconciled)
     complete = _completeness(ledger, feed, generations, told, stored, heard)
-    places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
-    borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
-    edges = edges_of(borders, reconciled.taken_at)
-    shown = [places[index] for _, index in borders]
-    ids = [each.snapshot_id for each in shown]
-    sums = ledger.look_sums(ids)
+    places = ledger.look_places(feed)
+    by, proving = proving_looks(places)
+    in_time = sorted(places, key=lambda each: each.looked_at)
+    shown = _spread([(each.looked_at, each) for each in in_time], reconciled.taken_at)
+    covering = shown
+    if by is CompleteBy.RECORD_TIME:
+        at_borders = [(each.border_at, each) for each in reversed(proving) if each.border_at]
+        covering = _spread(at_borders, reconciled.taken_at)
+    looks = ledger.looks([each.snapshot_id for each in covering.places])
+    if by is CompleteBy.RECORD_TIME:
+        looks = [each.by_window for each in looks]
+    sums = ledger.look_sums([each.snapshot_id for each in shown.places])
     totals = ledger.landed_totals(
         feed,
-        edges=edges,
-        looks_at=[each.looked_at for each in shown],
+        edges=covering.edges,
+        looks_at=[each.looked_at for each in covering.places],
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
@@ -183,6 +190,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         verdict=reconciled.verdict,
         complete_up_to=complete.proven.up_to,
         complete_window_end=complete.window_end,
+        complete_by=complete.proven.by,
         held_back_by=held_back_by(
             reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
         ),
@@ -195,13 +203,28 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         partitions=partition_parts(
             reconciled, generations, complete.proven, totals, ledger.newest_bounds(feed)
         ),
-        coverage=coverage_map(edges, ledger.looks(ids), generations, findings),
-        columns=_column_parts(len(edges) - 1, totals, sums),
-        band=_band_parts(shown, sums, totals, generations),
+        coverage=coverage_map(covering.edges, looks, generations, findings),
+        columns=_column_parts(len(covering.edges) - 1, totals, looks),
+        band=_band_parts(shown.places, sums, totals, generations),
         ages=_age_parts(totals),
         second_reader=_compared_part(reconciled.second_read),
         warnings=tuple(reconciled.warnings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Looks that stand for all, over columns of time."""
+
+    edges: tuple[datetime, ...]
+    places: Sequence[LookPlace]
+    """Of the inner edges, in their order."""
+
+
+def _spread(looks: Sequence[tuple[datetime, LookPlace]], until: datetime) -> _Spread:
+    """The looks, each with its instant, which ascend, where columns begin or end."""
+    borders = borders_of([instant for instant, _ in looks], until)
+    return _Spread(edges_of(borders, until), [looks[index][1] for _, index in borders])
 
 
 def _as_it_stands(stored: StoredFinding, seen: Finding | None = None) -> Finding:
@@ -221,20 +244,22 @@ def _completeness(
     heard: Heard,
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
+    by, proving = proving_looks(places)
     looks = (
         replace(
             each,
             doubt=each.doubt
             or doubt_of_storage(each.looked_at, heard[Level.L2], places[0].looked_at),
         )
-        for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
+        for each in _looks(ledger, proving[:MOST_LOOKS])
     )
     unpublished = [told for each in ledger.unpublished(feed) for told in not_shown_yet(each.plan)]
     proven = completeness_of(
         generations,
         [*findings, *unpublished],
-        looks,
+        (each.by_window for each in looks) if by is CompleteBy.RECORD_TIME else looks,
         first_look_at=places[0].looked_at if places else None,
+        by=by,
     )
     end = ledger.newest_window_end(feed, proven.up_to) if proven.up_to else None
     return FeedCompleteness(
@@ -279,7 +304,7 @@ def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
 
 
 def _column_parts(
-    columns: int, totals: LandedTotals, sums: Sequence[LookSums]
+    columns: int, totals: LandedTotals, looks: Sequence[Look]
 ) -> tuple[ColumnPart, ...]:
     """One part for each column: what lies before the first edge and after the last is in the ends.
 
@@ -298,7 +323,7 @@ def _column_parts(
         rows = sum(each.rows for each in landed)
         parts.append(
             ColumnPart(
-                produced=_produced(sums, column),
+                produced=_produced(looks, column),
                 landed_rows=rows,
                 landed_offsets=rows + sum(holes.values()),
                 holes=holes,
@@ -308,14 +333,14 @@ def _column_parts(
     return tuple(parts)
 
 
-def _produced(sums: Sequence[LookSums], column: int) -> int | None:
-    """How far the high watermarks moved between the looks around a column."""
-    if not 0 < column < len(sums):
+def _produced(looks: Sequence[Look], column: int) -> int | None:
+    """How far the logs moved between the looks around a column."""
+    if not 0 < column < len(looks):
         return None
-    before, after = sums[column - 1], sums[column]
+    before, after = looks[column - 1], looks[column]
     if before.topic_id != after.topic_id or before.leaderless or after.leaderless:
         return None
-    return max(0, after.high_watermark - before.high_watermark)
+    return max(0, sum(after.high_watermarks) - sum(before.high_watermarks))
 
 
 def _band_parts(

@@ -196,6 +196,7 @@ CREATE TABLE broker_snapshot (
   topic_id           text NOT NULL,
   is_compacted       boolean NOT NULL,
   retention_ms       bigint,
+  border_at          timestamptz,
   shown              bytea,
   log_start_sum      bigint NOT NULL,
   last_stable_sum    bigint NOT NULL,
@@ -210,6 +211,9 @@ COMMENT ON TABLE broker_snapshot IS
 COMMENT ON COLUMN broker_snapshot.shown IS
   'What it said of each partition: JSON, compressed as manifests are. Null for an old look of a day
 that has another.';
+COMMENT ON COLUMN broker_snapshot.border_at IS
+  'The end of the newest window, of which it said where it lies in each partition; null for a feed
+that lands all that is readable.';
 COMMENT ON COLUMN broker_snapshot.high_watermark_sum IS
   'Of all partitions, as the other sums are: reports add looks up without reading them.';
 COMMENT ON COLUMN broker_snapshot.taken_at IS
@@ -1570,6 +1574,15 @@ COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a recon
 CREATE INDEX report_by_feed ON report (feed, report_id);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON report
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE completeness (
+  feed    text PRIMARY KEY,
+  up_to   timestamptz,
+  by      text NOT NULL CHECK (by IN ('readable', 'record time')),
+  told_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 70);
+COMMENT ON TABLE completeness IS
+  'What each feed was last said to be complete up to, at the end of a run: pages and metrics read it.';
 
 CREATE FUNCTION guard_thinned_reports() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
