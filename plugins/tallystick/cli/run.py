@@ -43,7 +43,7 @@ from tallystick.report.documents import (
 )
 from tallystick.report.wording import grouped, trouble_words, troubles_text, window_text
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
-from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.planning.plan import NEWEST_WINDOW, dry_run
 
 
 class PlannedBatchPart(Part):
@@ -175,7 +175,8 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         warnings=report.warnings,
     )
     is_failing = any(each.verdict in FAILING_VERDICTS for each in report.findings)
-    return Answer(document, plan_view(document), FINDINGS if is_failing else CLEAN)
+    notes = [NEWEST_WINDOW % report.window] if report.window != window else []
+    return Answer(document, plan_view(document), FINDINGS if is_failing else CLEAN, notes)
 
 
 def _landed(stage: Stage, name: str, window: Window | None) -> Answer:

@@ -86,18 +86,9 @@ class SecretsExposed(ConfigurationError):
 
 
 class WindowIncomplete(ConfigurationError):
-    """A run that needs a window has none, or only half of one."""
+    """A run has only one end of its window."""
 
     next_step = "Give both ends of the window, or none."
-
-
-class WindowMissing(ConfigurationError):
-    """A feed that lands up to its window's end was started without a window."""
-
-    next_step = (
-        "Give --window-start and --window-end (in Airflow's form: window_start and window_end), or"
-        " set plan.until: now in the feed file."
-    )
 
 
 class RunParameterUnknown(ConfigurationError):

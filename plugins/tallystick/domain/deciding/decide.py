@@ -41,6 +41,8 @@ from tallystick.domain.window import Window
 # A producer's clock may be ahead of ours by this much before its records count as from the future.
 _CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
 
+# A scheduled run may begin by a clock that is ahead of the one here by so much.
+_CLOCKS_OF_A_CLUSTER: Final = timedelta(minutes=1)
 _MANY_RUNS: Final = 2
 
 
@@ -190,8 +192,12 @@ def _frozen_index(
 
 
 def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
-    """A warning when new records go under a window that is over for longer than it lasted."""
+    """A warning of a window that is not over, or over for longer than it lasted where new records
+    go under it.
+    """
     window = facts.window
+    if window and window.until_instant - facts.now > _CLOCKS_OF_A_CLUSTER:
+        return (f"The window {window} is not over: a later run lands what comes until its end.",)
     if window is None or facts.by_windows or not run.batches:
         return ()
     if facts.now - window.until_instant <= window.until_instant - window.from_instant:
