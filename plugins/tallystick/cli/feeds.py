@@ -19,7 +19,6 @@ from tallystick.cli.answers import (
     Block,
     Table,
     WrittenAnswer,
-    counted,
     deliver,
 )
 from tallystick.cli.options import FeedArgument, JsonOption
@@ -28,6 +27,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
 from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
 from tallystick.report.documents import Document, Part
+from tallystick.report.wording import counted
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path

@@ -16,7 +16,6 @@ from tallystick.cli.answers import (
     Answer,
     Block,
     Table,
-    counted,
     deliver,
     error_details,
     exit_code_of,
@@ -41,7 +40,7 @@ from tallystick.report.documents import (
     holes_part,
     range_part,
 )
-from tallystick.report.wording import grouped, trouble_words, troubles_text, window_text
+from tallystick.report.wording import counted, grouped, trouble_words, troubles_text, window_text
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
 from tallystick.workflows.planning.plan import NEWEST_WINDOW, dry_run
 

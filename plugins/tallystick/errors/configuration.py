@@ -32,7 +32,7 @@ class FeedFileInvalid(ConfigurationError):
     next_step = "Correct the feed file, then run: tallystick feed check"
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
+        super().__init__("feed files", "with problems", "files without one")
         self.args = (tuple(problems),)
         self.problems = tuple(problems)
 

@@ -42,6 +42,7 @@ from tallystick.orchestration.run_context import (
     show_dry_run,
     window_of,
 )
+from tallystick.report.wording import grouped
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -187,7 +188,7 @@ def _words(feed: Feed) -> str:
     return f"""\
 Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`) below
 `{target.root}/{feed.name}` (`{target.connection}`), exactly once: {until}, at most
-{limits.max_records_per_run:,} offsets a run.
+{grouped(limits.max_records_per_run)} offsets a run.
 
 | task | what it does |
 |---|---|
