@@ -22,7 +22,7 @@ from tallystick.cli.answers import (
     deliver,
 )
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.stage import Stage, home_for_airflow, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
 from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
@@ -169,7 +169,8 @@ def _checked(stage: Stage) -> Answer:
             if each.is_refused:
                 yield each.key, "is not accepted", each.words
 
-    found = read_feeds(stage.folder, further)
+    with home_for_airflow():
+        found = read_feeds(stage.folder, further)
     told = [(name, each) for name in found.feeds for each in edits.get(name, ())]
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
