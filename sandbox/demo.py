@@ -81,8 +81,9 @@ class Demo:
         with narrator.status("writing sample records"):
             amount = fill(env["KAFKA_BOOTSTRAP_SERVERS"])
         self._tell(
-            f"{amount.visible:,} records are written to {' and '.join(FEEDS)}, {PARTITIONS} "
-            f"partitions each; {PARTITIONS * amount.aborted:,} more were aborted"
+            f"{_grouped(amount.visible)} records are written to {' and '.join(FEEDS)},"
+            f" {PARTITIONS} partitions each;"
+            f" {_grouped(PARTITIONS * amount.aborted)} more were aborted"
         )
         login = env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"]
         with contextlib.closing(AirflowRest(*login)) as rest:
@@ -103,7 +104,9 @@ class Demo:
     def _say_what_was_landed(self, began: datetime) -> None:
         with ThreadPoolExecutor() as pool:
             rows = pool.map(lambda feed: _rows_since(began, feed), FEEDS)
-        landed = [f"{count:,} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)]
+        landed = [
+            f"{_grouped(count)} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)
+        ]
         self._tell(f"landed {', '.join(landed)}")
 
     def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
@@ -274,3 +277,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def _grouped(count: int) -> str:
+    """The count in the product's own style."""
+    return f"{count:,}".replace(",", " ")

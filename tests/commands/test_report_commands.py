@@ -106,8 +106,8 @@ def test_level_3_says_what_was_read_in_full_and_what_waits(landing: CommandLine)
     before = landing("reconcile", "orders").out
     after = landing("reconcile", "orders", "--level", "3").out
 
-    assert "Read in full (L3): 0 of 3 batch(es); 3 not yet" in before
-    assert "Read in full (L3): 3 of 3 batch(es)." in after
+    assert "Read in full (L3): 0 of 3 batches; 3 not yet" in before
+    assert "Read in full (L3): 3 of 3 batches." in after
 
 
 def test_reports_of_the_past_are_opened_again(landing: CommandLine, story: Story) -> None:

@@ -199,3 +199,12 @@ def test_a_wait_ends_so_long_after_the_instant(landed: Story) -> None:
     with pytest.raises(TaskDeferred) as deferred:
         _sensor(now - timedelta(hours=1), within=timedelta(hours=2)).execute({})
     assert timedelta(minutes=59) < deferred.value.timeout <= timedelta(hours=1)
+
+
+def test_a_wait_of_another_kind_is_refused_with_what_is_accepted() -> None:
+    from tallystick.errors import ConfigurationError
+
+    with pytest.raises(
+        ConfigurationError, match=r"feed orders: within is 60; .*datetime.timedelta"
+    ):
+        _sensor(BEFORE, within=60)

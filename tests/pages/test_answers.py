@@ -38,8 +38,9 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
     names = ("calm", "lossy", "unseen", "waiting")
     for name in names:
         other = LedgerStory(story.dsn, FeedName(name))
-        other.open({0: (0, 20)})
-        looked(other, 20 if name == "waiting" else 0)
+        other.open({0: (0, 5)})
+        other.committed((0, 0, 5))
+        looked(other, 25 if name == "waiting" else 5)
         if name != "unseen":
             part = a_partition(seconds_to_loss=7 * 24 * 3600.0)
             report = a_report(feed=name, verdict=Verdict.PROVEN_OK, partitions=(part,))
@@ -64,6 +65,7 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
 
 def test_a_finding_that_has_ended_since_the_report_counts_no_more(story: LedgerStory) -> None:
     story.open({0: (0, 20)})
+    looked(story, 0)
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_LOSS))
     [stands] = story.ledger.findings(FEED)

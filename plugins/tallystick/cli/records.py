@@ -7,7 +7,7 @@ from datetime import datetime
 
 import typer
 
-from tallystick.cli.answers import Answer, Block, Table, counted, deliver, hole_count
+from tallystick.cli.answers import Answer, Block, Table, deliver, hole_count
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.batches.manifest import AccountedRange
@@ -18,7 +18,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.window import Window
 from tallystick.ledger.batches import AttemptRecord, BatchRecord, FileRecord
 from tallystick.report.documents import Document, Part, RangePart, holes_part, range_part
-from tallystick.report.wording import grouped, window_text
+from tallystick.report.wording import counted, grouped, window_text
 from tallystick.workflows.stored.current_files import path_of
 
 

@@ -78,6 +78,8 @@ class FeedHead:
     """None before the first run has ended."""
     lag: int | None
     """Offsets below that look's high watermarks that are not landed; None where it can't tell."""
+    is_blank: bool
+    """True while nothing of a log is landed, and that look shows records in it, or not the log."""
     lost_at: datetime | None
     """When retention may take the first of what the newest report saw waiting; None if unknown."""
     heard: Heard
@@ -89,8 +91,7 @@ class FeedHead:
     @property
     def verdict(self) -> Verdict:
         """What is said of the feed now."""
-        reported = self.report.verdict if self.report else None
-        return verdict_now(reported, self.heard, self.standing)
+        return verdict_now(self.heard, self.standing, is_blank=self.is_blank)
 
     @property
     def complete_up_to(self) -> datetime | None:
@@ -320,19 +321,21 @@ def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str,
     return found
 
 
-def _lag(row: Any) -> int | None:
-    """What is not landed of each log added up; None for other logs, or where one was not told."""
-    if row.leaderless_count != 0 or row.of_this_topic != row.partitions:
-        return None
-    shown = Shown.of(row.shown)
-    ends = shown.by_partition(shown.high_watermarks)
-    frontiers: Mapping[int, int] = dict(zip(row.numbers, row.frontiers, strict=True))
-    return sum(max(0, ends.get(each, 0) - frontier) for each, frontier in frontiers.items())
+def _waiting(row: Any) -> list[int | None]:
+    """What is not landed of each log; None where the newest look has not shown that log."""
+    shown = Shown.of(row.shown) if row.shown else None
+    ends = shown.by_partition(shown.high_watermarks) if shown else {}
+    return [
+        max(0, ends[number] - frontier) if is_seen and number in ends else None
+        for number, frontier, is_seen in zip(row.numbers, row.frontiers, row.seen, strict=True)
+    ]
 
 
 def _feed_head(
     row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead], heard: Heard
 ) -> FeedHead:
+    waiting = _waiting(row)
+    is_told = row.leaderless_count == 0 and None not in waiting
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
@@ -340,7 +343,10 @@ def _feed_head(
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,
         complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
-        lag=_lag(row),
+        lag=sum(each or 0 for each in waiting) if is_told else None,
+        is_blank=any(
+            is_empty and left != 0 for is_empty, left in zip(row.empty, waiting, strict=True)
+        ),
         lost_at=row.lost_at,
         heard=heard,
         standing=standing,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tallystick.domain.identities import FeedName
-from tallystick.errors import IngestionError
+from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSensorTimeout
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
@@ -82,6 +82,9 @@ class FeedCompleteSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if not isinstance(within, timedelta | None):
+            accepted = "a datetime.timedelta, as timedelta(hours=2)"
+            raise ConfigurationError("within", within, accepted, where=f"feed {feed}")
         self.feed = feed
         self.at = at
         self.within = within

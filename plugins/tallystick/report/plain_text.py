@@ -13,6 +13,7 @@ from tallystick.domain.verdicts import Verdict
 from tallystick.report.safe_text import visible
 from tallystick.report.wording import (
     by_text,
+    counted,
     grouped,
     instant_text,
     interval_text,
@@ -69,7 +70,7 @@ def _full_read_lines(document: ReportDocument) -> Iterator[str]:
     never = sum(each.batches for each in ages if each.from_seconds is None)
     if batches:
         rest = f"; {grouped(never)} not yet, so no fingerprint of them is on record"
-        read = f"{grouped(batches - never)} of {grouped(batches)} batch(es)"
+        read = f"{grouped(batches - never)} of {counted('batch', batches)}"
         yield f"Read in full (L3): {read}{rest if never else ''}."
 
 
@@ -79,7 +80,7 @@ def compared_lines(document: ReportDocument) -> Iterator[str]:
     if compared:
         yield (
             f"Compared with the broker by a second reader (L4): {grouped(compared.offsets)} offsets"
-            f" of {grouped(compared.batches)} batch(es); {grouped(compared.batches_due)} wait for"
+            f" of {counted('batch', compared.batches)}; {grouped(compared.batches_due)} wait for"
             " their turn."
         )
         for each in compared.not_compared:
@@ -117,7 +118,7 @@ def _partition_lines(document: ReportDocument) -> Iterator[str]:
     }
     told = ", ".join(f"{grouped(n)} {verdict.value}" for verdict, n in counts.items() if n)
     yield ""
-    yield f"{grouped(len(document.partitions))} partition(s): {told}"
+    yield f"{counted('partition', len(document.partitions))}: {told}"
     shown = document.worst_first[:_MOST_PARTITIONS]
     headers = ("partition", "generation", "accounted", "verdict", "evidence", "lag",
                "complete up to")  # fmt: skip

@@ -52,6 +52,16 @@ def grouped(value: int | None) -> str:
     return "-" if value is None else f"{value:,}".replace(",", " ")
 
 
+def counted(noun: str, count: int) -> str:
+    """So many of them.
+
+    >>> counted("batch", 1), counted("batch", 1200), counted("finding", 0)
+    ('1 batch', '1 200 batches', '0 findings')
+    """
+    many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{grouped(count)} {noun if count == 1 else many}"
+
+
 def duration_text(seconds: float | None) -> str:
     """About how long; a dash where nobody knows.
 
@@ -103,7 +113,7 @@ def extent_text(trouble: Trouble) -> str:
         return f"{trouble.worst.topic}, {grouped(len(trouble.findings))} findings"
     if len(intervals) == 1:
         return intervals.pop()
-    many = "1 partition" if len(partitions) == 1 else f"{grouped(len(partitions))} partitions"
+    many = counted("partition", len(partitions))
     return f"{trouble.worst.topic}, {grouped(len(intervals))} intervals of {many}"
 
 
@@ -172,6 +182,6 @@ def troubles_text(troubles: int | None, findings: int) -> str:
     ('1 trouble', '2 troubles (13 findings)', '5 000 findings')
     """
     if troubles is None:
-        return f"{grouped(findings)} findings"
-    many = "1 trouble" if troubles == 1 else f"{grouped(troubles)} troubles"
-    return many if troubles == findings else f"{many} ({grouped(findings)} findings)"
+        return counted("finding", findings)
+    many = counted("trouble", troubles)
+    return many if troubles == findings else f"{many} ({counted('finding', findings)})"

@@ -275,7 +275,7 @@ class ReconcileSettings(Section):
     """Equal payloads of one partition within this time are told; None: nobody looks for them."""
     fail_on: Annotated[
         tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS"], ...],
-        Accepted("a list of SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS"),
+        Accepted("SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, in a list"),
         Field(strict=False),
     ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS")
     """Verdicts on which a reconcile run in Airflow fails; the others are told in its report."""

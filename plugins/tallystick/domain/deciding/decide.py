@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.attempts.staged import Staged
@@ -38,6 +38,8 @@ from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tallystick.domain.window import Window
 
+# A scheduled run may begin by a clock that is ahead of the one here by so much.
+_CLOCKS_OF_A_CLUSTER: Final = timedelta(minutes=1)
 _MANY_RUNS: Final = 2
 
 
@@ -171,8 +173,12 @@ def _window_ends(facts: PlanFacts) -> Generator[Question, FirstOffsets, FirstOff
 
 
 def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
-    """A warning when new records go under a window that is over for longer than it lasted."""
+    """A warning of a window that is not over, or over for longer than it lasted where new records
+    go under it.
+    """
     window = facts.window
+    if window and window.until_instant - facts.now > _CLOCKS_OF_A_CLUSTER:
+        return (f"The window {window} is not over: a later run lands what comes until its end.",)
     if window is None or facts.by_windows or not run.batches:
         return ()
     if facts.now - window.until_instant <= window.until_instant - window.from_instant:

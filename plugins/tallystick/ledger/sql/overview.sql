@@ -3,7 +3,7 @@
 SELECT f.feed, f.topic,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
        s.looked_at, s.shown, s.leaderless_count, c.up_to, c.by, c.told_at,
-       logs.partitions, logs.numbers, logs.frontiers, logs.of_this_topic
+       logs.partitions, logs.numbers, logs.frontiers, logs.seen, logs.empty
   FROM feed f
   LEFT JOIN completeness c USING (feed)
   LEFT JOIN LATERAL (
@@ -14,10 +14,13 @@ SELECT f.feed, f.topic,
          FROM broker_snapshot
         WHERE broker_snapshot.feed = f.feed ORDER BY look_number DESC LIMIT 1) s ON true
  CROSS JOIN LATERAL (
-       SELECT count(*) AS partitions, count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic,
+       SELECT count(*) AS partitions,
               coalesce(array_agg(g.partition), '{}') AS numbers,
-              coalesce(array_agg(g.frontier), '{}') AS frontiers
-         FROM (SELECT DISTINCT ON (partition) partition, frontier, topic_id FROM generation
+              coalesce(array_agg(g.frontier), '{}') AS frontiers,
+              coalesce(array_agg(g.topic_id = s.topic_id), '{}') AS seen,
+              coalesce(array_agg(g.frontier = g.first_offset AND g.state <> 'closed'), '{}') AS empty
+         FROM (SELECT DISTINCT ON (partition) partition, frontier, topic_id, first_offset, state
+                 FROM generation
                 WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
  WHERE CASE WHEN :feed::text IS NULL
             THEN NOT EXISTS (SELECT FROM feed_retirement ended WHERE ended.feed = f.feed)
