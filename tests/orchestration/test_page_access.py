@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -337,6 +337,42 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
         {"dag_id": dag_id, "at": None if is_paused else at.isoformat(), "is_paused": is_paused}
         for dag_id, is_paused in NEXT
     ]
+
+
+def test_the_first_sentence_knows_what_airflow_knows(place: PagePlace) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunType
+
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    states = {5: "failed", 4: "success", 3: "failed", 2: "failed", 1: "running"}
+    with create_session() as session:
+        for ago, state in states.items():
+            due_at = hour - timedelta(hours=ago)
+            session.add(
+                DagRun(
+                    dag_id="ingest_orders", run_id=f"was__{ago}", state=state, run_after=due_at,
+                    run_type=DagRunType.MANUAL, start_date=due_at,
+                )
+            )  # fmt: skip
+    answer = place.client("vera").get("/api/feeds").json()
+    page = place.client("vera", by_cookie=True).get("/").text
+    with create_session() as session:
+        session.query(DagRun).filter(DagRun.run_id.like("was__%")).delete()
+        session.get(DagModel, "ingest_windowed").is_stale = True  # its file is gone
+
+    [fails] = [each for each in answer["signs"] if each["said"] == "ingest_orders fails"]
+    assert (fails["since"], fails["run_id"]) == (
+        (hour - timedelta(hours=3)).isoformat(),
+        "was__2",
+    )
+    assert {"orders", "windowed"} <= {*answer["wrong"]}, "one has no plan yet"
+    assert answer["known"] > len(answer["feeds"])
+    assert "ingest_orders fails" in page
+    assert "run?dag_id=ingest_orders&amp;run_id=was__2" in page
+    left = place.client("vera").get("/api/feeds").json()
+    assert "windowed" not in left["wrong"], "it never began, and no file has it any more"
 
 
 @pytest.mark.parametrize("address", ["/docs", "/redoc", "/openapi.json", "/api/nothing"])

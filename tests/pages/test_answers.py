@@ -14,6 +14,7 @@ from tallystick.web import reading, stored_reports
 from tallystick.web.answers import AskedRunPart
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
+from tests.pages.test_signs import dags
 from tests.support.ledger_story import (
     FEED,
     NOON,
@@ -205,11 +206,13 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
 
-    found = reading.in_short(
-        reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER), LATER
-    )
+    answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
+    known = {FeedName(name): dags() for name in ("behind", "whole", "begins")}
 
-    assert (found.wrong, found.yesterday_open) == (["whole"], ["behind"])
+    found = reading.in_short(answers, known, {}, LATER)
+
+    assert (found.wrong, found.yesterday_open) == (["whole", "begins"], ["behind"])
+    assert (found.known, len(found.feeds)) == (3, 2), "one has no plan yet"
     assert found.today == midnight
 
 

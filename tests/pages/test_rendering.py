@@ -92,7 +92,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
             "/",
             {
                 "answer": reading.in_short(
-                    reading.feeds_of(ledger, reading.heads_of_list(ledger), NOON), NOON
+                    reading.feeds_of(ledger, reading.heads_of_list(ledger), NOON), {}, {}, NOON
                 )
             },
         ),

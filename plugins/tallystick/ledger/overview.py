@@ -85,6 +85,8 @@ class FeedHead:
     heard: Heard
     standing: Mapping[Verdict, int]
     """Findings that stand; those that two people accept count as WAIVED."""
+    open_since: datetime | None
+    """When the first of those was seen that nobody accepts; None without one."""
     runs: Sequence[RunHead]
     """The newest first."""
 
@@ -172,16 +174,22 @@ class Overview(Tables):
         """Every feed that was ever planned, or this one alone, by name."""
         standing: defaultdict[str, dict[Verdict, int]] = defaultdict(dict)
         runs: defaultdict[str, list[RunHead]] = defaultdict(list)
+        since: dict[str, datetime] = {}
         with self._connection.reading() as transaction:
             for row in transaction.rows("standing_counts", feed=feed):
                 counts, verdict = standing[row.feed], Verdict(row.verdict)
                 counts[verdict] = counts.get(verdict, 0) + row.findings
+                if verdict is not Verdict.WAIVED:
+                    since[row.feed] = min(row.since, since.get(row.feed, row.since))
             for row in transaction.rows("newest_runs", feed=feed, most=most_runs):
                 runs[row.feed].append(_run_head(row))
             heard = _last_heard(transaction, feed)
             rows = transaction.rows("feed_heads", feed=feed)
         return [
-            _feed_head(row, standing[row.feed], runs[row.feed], heard[row.feed]) for row in rows
+            _feed_head(
+                row, standing[row.feed], since.get(row.feed), runs[row.feed], heard[row.feed]
+            )
+            for row in rows
         ]
 
     def last_heard(self, feed: FeedName) -> Heard:
@@ -332,7 +340,11 @@ def _waiting(row: Any) -> list[int | None]:
 
 
 def _feed_head(
-    row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead], heard: Heard
+    row: Any,
+    standing: Mapping[Verdict, int],
+    open_since: datetime | None,
+    runs: Sequence[RunHead],
+    heard: Heard,
 ) -> FeedHead:
     waiting = _waiting(row)
     is_told = row.leaderless_count == 0 and None not in waiting
@@ -350,6 +362,7 @@ def _feed_head(
         lost_at=row.lost_at,
         heard=heard,
         standing=standing,
+        open_since=open_since,
         runs=runs,
     )
 

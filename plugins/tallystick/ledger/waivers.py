@@ -5,7 +5,7 @@ Offsets that can't be read are set aside, and given up once two people have acce
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
@@ -69,6 +69,13 @@ class Waivers(Tables):
         """The newest request about the finding, whatever became of it; None where nobody asked."""
         with self._connection.reading() as transaction:
             return _request(transaction, finding_id=finding_id)
+
+    def waiting_requests(self) -> Mapping[str, Sequence[WaiverRequest]]:
+        """By feed, the requests that can still be approved, oldest first."""
+        found: dict[str, list[WaiverRequest]] = {}
+        for row in self._connection.rows("waiting_requests"):
+            found.setdefault(row.feed, []).append(_as_request(row))
+        return found
 
     def ask_for_waiver(self, wish: WaiverWish) -> WaiverRequest:
         """Ask that an open finding is accepted; replaces a request that is void by now."""

@@ -25,6 +25,22 @@ class NextRunPart(Part):
     is_paused: bool
 
 
+class Sign(Part):
+    """Something about a feed that somebody must see to."""
+
+    feed: str
+    said: str
+    since: datetime | None
+    """Null where nobody knows."""
+    act: str
+    """Who must do what."""
+    dag_id: str | None = None
+    run_id: str | None = None
+    """The run that tells more."""
+    finding: int | None = None
+    """The finding that it is about."""
+
+
 class FeedAnswer(Part):
     """One feed in a few words."""
 
@@ -46,6 +62,8 @@ class FeedAnswer(Part):
     findings: Mapping[str, int]
     """How many stand, by verdict; accepted ones as WAIVED."""
     open_findings: int
+    open_since: datetime | None
+    """When the first of them was seen."""
     open_troubles: int | None
     """What they come from: one deleted file of six partitions is one. Null where more than 2 000
     findings would have to be read, of a list those of the feeds before it, too."""
@@ -59,7 +77,11 @@ class FeedsAnswer(Part):
 
     feeds: Sequence[FeedAnswer]
     wrong: Sequence[str]
-    """Feeds of which more is said than that all is in order, or accepted."""
+    """Feeds with a sign."""
+    known: int
+    """How many feeds there are, with those that Airflow has and no plan has begun."""
+    signs: Sequence[Sign]
+    """All that is wrong, of the worst feed first."""
     today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]

@@ -18,7 +18,7 @@ from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.overview import FeedHead, LogHead
 from tallystick.ledger.reports import ShownBounds
-from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
+from tallystick.orchestration.dag_ids import REPAIR, SCHEDULED, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.documents import explained, holes_part
 from tallystick.web.answers import (
@@ -28,11 +28,14 @@ from tallystick.web.answers import (
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
+    NextRunPart,
     PartitionAnswer,
     PartitionsAnswer,
     RunAnswer,
     WaiverRequestPart,
 )
+from tallystick.web.dag_heads import DagHeads
+from tallystick.web.signs import signs_of
 
 RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
@@ -41,7 +44,6 @@ MOST_GROUPED: Final = 2_000
 """Findings that are read to be counted as troubles, of all feeds of an answer together."""
 _LEAST_COST: Final = 20
 """To ask for one feed's findings takes as long as to read so many."""
-_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.WAIVED})
 
 
 def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:
@@ -62,18 +64,48 @@ def feeds_of(ledger: Ledger, heads: Sequence[FeedHead], now: datetime) -> Sequen
     return found
 
 
-def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
-    """The feeds, with the two things that are asked first: is all well, is yesterday whole."""
+def in_short(
+    feeds: Sequence[FeedAnswer],
+    dags: DagHeads,
+    requests: Mapping[str, Sequence[WaiverRequest]],
+    now: datetime,
+) -> FeedsAnswer:
+    """The feeds, with the two things that are asked first: is all well, is yesterday whole.
+
+    `dags` and `requests` are of feeds that the user may see, those before their first plan too.
+    """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    answers = {each.feed: each for each in feeds}
+    names = [*answers, *sorted(dags.keys() - answers.keys())]
+    signs = [
+        sign
+        for name in names
+        for sign in signs_of(
+            name, answers.get(name), dags.get(FeedName(name), {}), requests.get(name, ()), now
+        )
+    ]
     return FeedsAnswer(
-        feeds=feeds,
-        wrong=[each.feed for each in feeds if each.verdict not in _IN_ORDER],
+        feeds=[with_next_runs(each, dags) for each in feeds],
+        known=len(names),
+        wrong=list(dict.fromkeys(each.feed for each in signs)),
+        signs=signs,
         today=today,
         yesterday_open=[
             each.feed
             for each in feeds
             if each.complete_up_to is None or each.complete_up_to < today
         ],
+    )
+
+
+def with_next_runs(answer: FeedAnswer, dags: DagHeads) -> FeedAnswer:
+    """The same, with when its DAGs begin their next runs."""
+    return answer.but(
+        next_runs=[
+            NextRunPart(dag_id=each.dag_id, at=each.next_at, is_paused=each.is_paused)
+            for kind in SCHEDULED
+            if (each := dags.get(FeedName(answer.feed), {}).get(kind)) and not each.is_stale
+        ]
     )
 
 
@@ -330,6 +362,7 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         report=head.report,
         findings={verdict.value: standing[verdict] for verdict in Verdict if verdict in standing},
         open_findings=_open_findings(head),
+        open_since=head.open_since,
         open_troubles=open_troubles,
         runs=head.runs,
     )

@@ -38,7 +38,8 @@ from tallystick.web.answers import (
     ReportsAnswer,
     RunAnswer,
 )
-from tallystick.web.dag_runs import repairs_of, run_of_airflow, with_next_runs
+from tallystick.web.dag_heads import dag_heads
+from tallystick.web.dag_runs import repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
 
 
@@ -90,11 +91,15 @@ Feed = Annotated[FeedName, Depends(visible_feed)]
 @api.get("/feeds")
 async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
     """All feeds that the user may see, worst first."""
-    heads, now = await desk.ask(reading.heads_of_list), datetime.now(UTC)
-    visible = await visible_among(user, [each.feed for each in heads])
+    heads, requests = await desk.ask(
+        lambda ledger: (reading.heads_of_list(ledger), ledger.waiting_requests())
+    )
+    dags, now = await dag_heads(), datetime.now(UTC)
+    visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
     found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
-    return reading.in_short(await with_next_runs(found), now)
+    seen = {feed: dags[feed] for feed in dags if feed in visible}
+    return reading.in_short(found, seen, requests, now)
 
 
 @api.get("/feeds/{feed}")
@@ -103,7 +108,7 @@ async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     found = await desk.ask(lambda ledger: reading.feed_of_name(ledger, feed, datetime.now(UTC)))
     if found is None:
         raise not_found(f"feed {feed}")
-    return (await with_next_runs([found]))[0]
+    return reading.with_next_runs(found, await dag_heads())
 
 
 async def feed_with_troubles(
@@ -116,7 +121,7 @@ async def feed_with_troubles(
     if found is None:
         raise not_found(f"feed {feed}")
     answer, troubles = found
-    return (await with_next_runs([answer]))[0], troubles
+    return reading.with_next_runs(answer, await dag_heads()), troubles
 
 
 @api.get("/feeds/{feed}/partitions")

@@ -109,6 +109,14 @@ SELECT r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.ex
    AND (:request_id::bigint IS NULL OR r.request_id = :request_id::bigint)
  ORDER BY r.request_id DESC LIMIT 1;
 
+-- name: waiting_requests
+-- The requests of all feeds that nobody has ended, of findings that are open, oldest first.
+SELECT f.feed, r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at,
+       r.asked_at, r.ending, r.ended_by, r.ended_at, false AS has_expired
+  FROM waiver_request r JOIN finding f USING (finding_id)
+ WHERE r.ending IS NULL AND r.expires_at > clock_timestamp() AND f.state = 'open'
+ ORDER BY r.request_id;
+
 -- name: enter_waiver_request
 -- What one person asks for, of the evidence as it is now.
 INSERT INTO waiver_request (finding_id, evidence_sha256, reason, asked_by, expires_at)

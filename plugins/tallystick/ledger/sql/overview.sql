@@ -66,7 +66,7 @@ SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
 SELECT f.feed, f.partition, f.code,
        CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
          AS verdict,
-       count(*) AS findings
+       count(*) AS findings, min(f.first_seen_at) AS since
   FROM finding f
   LEFT JOIN LATERAL (
        SELECT clock_timestamp() < w.expires_at AS is_in_force FROM waiver w

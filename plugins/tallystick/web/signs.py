@@ -1,0 +1,104 @@
+"""What is wrong with a feed, since when, and who must act: by the ledger, and by Airflow's record.
+
+1. A feed that has no sign is in order: whoever says so has asked both.
+2. What follows from a sign, as a proof that grows old while the DAG is paused that would renew it,
+   is no sign of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
+from tallystick.domain.rules.waivers import WaiverRequest
+from tallystick.domain.verdicts import Verdict
+from tallystick.orchestration.dag_ids import INGEST, RECONCILE, dag_id_of
+from tallystick.report.wording import troubles_text
+from tallystick.web.answers import FeedAnswer, Sign
+from tallystick.web.dag_heads import DagHead
+
+_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.WAIVED})
+
+
+def signs_of(
+    feed: str,
+    answer: FeedAnswer | None,
+    dags: Mapping[str, DagHead],
+    requests: Sequence[WaiverRequest],
+    now: datetime,
+) -> Sequence[Sign]:
+    """All that is wrong with the feed, what should be seen first at the front.
+
+    `answer` is None before its first plan. `dags` are by kind, those that are gone too. `requests`
+    are its requests for a waiver that nobody has answered.
+    """
+    return [
+        *_of_verdict(feed, answer),
+        *_of_dags(feed, answer, dags),
+        *_of_age(feed, answer, dags, now),
+        *_of_requests(feed, requests),
+    ]
+
+
+def _of_verdict(feed: str, answer: FeedAnswer | None) -> Iterator[Sign]:
+    if answer is None or answer.verdict in _IN_ORDER:
+        return
+    said = answer.verdict.value
+    if answer.open_findings:
+        said += f": {troubles_text(answer.open_troubles, answer.open_findings)}"
+    act = "Look at its troubles: repair them, or accept them."
+    yield Sign(feed=feed, said=said, since=answer.open_since, act=act)
+
+
+def _of_dags(feed: str, answer: FeedAnswer | None, dags: Mapping[str, DagHead]) -> Iterator[Sign]:
+    known = [each for each in dags.values() if not each.is_stale]
+    if answer and not known:
+        yield Sign(
+            feed=feed,
+            said=f"Airflow has no {dag_id_of(INGEST, feed)}: the feed's file is broken or gone",
+            since=max((each.parsed_at for each in dags.values()), default=None),
+            act=f"Mend the file (tallystick feed check), or tallystick feed retire {feed}.",
+        )
+    for each in known:
+        if each.failing_since:
+            yield Sign(
+                feed=feed,
+                said=f"{each.dag_id} fails",
+                since=each.failing_since,
+                act="Read why in its newest failed run.",
+                dag_id=each.dag_id,
+                run_id=each.failed_run,
+            )
+        if each.is_paused and each.kind in (INGEST, RECONCILE):
+            act = f"Unpause {each.dag_id}."
+            yield Sign(feed=feed, said=f"{each.dag_id} is paused", since=None, act=act)
+
+
+def _of_age(
+    feed: str, answer: FeedAnswer | None, dags: Mapping[str, DagHead], now: datetime
+) -> Iterator[Sign]:
+    """A feed that has not begun, and a proof that is old, where no other sign says why."""
+    dag = dags.get(RECONCILE if answer else INGEST)
+    if dag is None or dag.is_stale or dag.is_paused or dag.failing_since:
+        return
+    act = f"Trigger {dag.dag_id}."
+    if answer is None:
+        yield Sign(feed=feed, said="It has no plan yet", since=None, act=act)
+        return
+    proven_at = answer.report.taken_at if answer.report else None
+    if proven_at is None or now - proven_at > STORAGE_IS_DUE:
+        yield Sign(feed=feed, said="No reconcile has proven it", since=proven_at, act=act)
+
+
+def _of_requests(feed: str, requests: Sequence[WaiverRequest]) -> Iterator[Sign]:
+    for each in requests:
+        number, asker = each.wish.finding_id, each.wish.asked_by
+        yield Sign(
+            feed=feed,
+            said=f"{asker} asks that finding {number} is accepted",
+            since=each.asked_at,
+            act=f"Somebody other than {asker} approves it, or repairs it.",
+            finding=number,
+        )
