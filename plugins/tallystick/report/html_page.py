@@ -26,6 +26,7 @@ from tallystick.report.charts import drawn
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
+    counted,
     duration_text,
     extent_text,
     grouped,
@@ -199,6 +200,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["extent"] = extent_text
     made.filters["places"] = places_text
     made.globals["interval"] = interval_text
+    made.globals["counted"] = counted
     made.globals["troubles_text"] = troubles_text
     return made
 
