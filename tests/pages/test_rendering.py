@@ -287,8 +287,8 @@ def test_a_run_has_no_card_for_its_state_alone_and_no_id_for_a_title() -> None:
 
 
 def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:
-    assert "0 of 1 batch published</span>" in pages["feeds"]
-    assert re.search(r"<th[^>]*>last runs</th>", pages["feeds"])
+    assert ": 0 of 1 batch</span>" in pages["feeds"]
+    assert re.search(r"<th[^>]*>published by the last runs</th>", pages["feeds"])
 
 
 def test_a_button_that_changes_data_looks_unlike_one_that_asks(pages: dict[str, str]) -> None:
