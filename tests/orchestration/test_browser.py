@@ -102,7 +102,7 @@ def test_the_navigation_leads_to_all_feeds_and_on_to_a_finding(vera: Person) -> 
     ("address", "tab", "said"),
     [
         ("/dags/ingest_orders", "tallystick-feed", "orders"),
-        (f"/dags/reconcile_orders/runs/{RUN}", "tallystick-run", f"reconcile_orders/{RUN}"),
+        (f"/dags/reconcile_orders/runs/{RUN}", "tallystick-run", "A run of orders"),
     ],
 )
 def test_a_dag_and_a_run_have_their_tab(vera: Person, address: str, tab: str, said: str) -> None:

@@ -108,7 +108,8 @@ def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
     assert " data-follow>" not in planned
     assert "part-0 will be landed again" in planned
     assert "and 3 lines more" in planned
-    assert "Repair finding 1 now" in planned
+    assert '<button class="primary" type="submit">Repair finding 1 now' in planned
+    assert '<button type="submit">Ask again' in planned
 
     send(place, "ugo", "/findings/1/repair", evidence=evidence)
     found = place.client("ugo").get("/api/feeds/orders/repairs").json()
@@ -265,11 +266,21 @@ def test_what_a_program_sends_wrongly_changes_nothing(
     assert story.ledger.waiver_request(1) is None
 
 
-def test_a_form_with_an_end_that_is_past_says_so(story: LedgerStory, place: PagePlace) -> None:
-    sent = {"reason": "known", "until": "2020-01-01T00:00", "evidence": digest(story)}
+def test_a_form_with_an_end_that_is_past_says_so_and_keeps_what_was_written(
+    story: LedgerStory, place: PagePlace
+) -> None:
+    sent = {"reason": f"known {BAD}", "until": "2020-01-01T00:00", "evidence": digest(story)}
     answer = place.send_form("uma", "/findings/1/waiver-requests", sent)
     assert answer.status_code == 422
-    assert "body.until (an instant that is still to come)" in answer.text
+    assert "<h1>Finding 1" in answer.text
+    assert "not understood: until (an instant that is still to come)." in answer.text
+    assert "required>known &lt;script&gt;" in answer.text
+    assert 'value="2020-01-01T00:00"' in answer.text
+    assert forms_in(answer.text) == [
+        "../../findings/1/repair", "../../findings/1/waiver-requests"
+    ]  # fmt: skip
+    again = place.send_form("vera", "/findings/1/waiver-requests", sent)
+    assert (again.status_code, "<h1>Finding 1" in again.text) == (403, False)
 
 
 def test_a_reason_is_as_long_as_a_browser_counts_it(story: LedgerStory, place: PagePlace) -> None:

@@ -64,6 +64,25 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
     ]
 
 
+def test_of_feeds_with_one_verdict_the_unproven_come_first(story: LedgerStory) -> None:
+    for name in ("any", "bare"):
+        other = LedgerStory(story.dsn, FeedName(name))
+        other.open({0: (0, 5)})
+        other.committed((0, 0, 5))
+        looked(other, 5)
+        other.ledger.store_report(
+            replace(
+                a_report(feed=name, verdict=Verdict.PROVEN_OK),
+                complete_up_to=NOON if name == "any" else None,
+            )
+        )
+        other.ledger.close()
+
+    found = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
+
+    assert [each.feed for each in found] == ["bare", "any"]
+
+
 def test_a_finding_that_has_ended_since_the_report_counts_no_more(story: LedgerStory) -> None:
     story.open({0: (0, 20)})
     looked(story, 0)

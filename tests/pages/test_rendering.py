@@ -16,7 +16,13 @@ from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
 from tallystick.web import reading, stored_reports
-from tallystick.web.answers import AskedRunPart, DryRunLine, DryRunPart, RepairsAnswer
+from tallystick.web.answers import (
+    AskedRunPart,
+    DryRunLine,
+    DryRunPart,
+    RepairsAnswer,
+    RunAnswer,
+)
 from tallystick.web.pages import ASSETS, Acts, asset_text, rendered
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
@@ -27,6 +33,19 @@ from tests.support.waivers import accept
 
 TEMPLATES = {"open": "finding"}
 BAD = "<script>alert(1)</script>\u202e\" onmouseover='x"
+
+
+AN_ASKED_RUN = AskedRunPart(
+    dag_id="reconcile_orders", run_id="r1", state="success", is_dry_run=False, findings=[],
+    evidence=[], asked_by=None, queued_at=NOON, ended_at=NOON, plan=None,
+)  # fmt: skip
+
+
+def a_run(**more: Any) -> RunAnswer:
+    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "batches": [], "report": None}
+    return RunAnswer(
+        feed="orders", owner="reconcile_orders/r1", **{"findings": []} | nothing | more
+    )
 
 
 @pytest.fixture
@@ -129,11 +148,21 @@ def pages(story: LedgerStory) -> dict[str, str]:
         ),
         "finding": (
             "/findings/2",
-            {"answer": reading.finding_of_number(ledger, 2, "grace"), "acts": acts},
+            {
+                "answer": reading.finding_of_number(ledger, 2, "grace"),
+                "acts": acts,
+                "wrong": "",
+                "sent": {},
+            },
         ),
         "open": (
             "/findings/1",
-            {"answer": reading.finding_of_number(ledger, 1, "grace"), "acts": acts},
+            {
+                "answer": reading.finding_of_number(ledger, 1, "grace"),
+                "acts": acts,
+                "wrong": BAD,
+                "sent": {"reason": BAD, "until": BAD},
+            },
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
         "no_plan": ("/dag", {"feed": BAD}),
@@ -181,7 +210,7 @@ class _Tags(HTMLParser):
 
 
 def test_links_lead_up_to_the_apps_own_address(pages: dict[str, str]) -> None:
-    assert '<a href="./">All feeds</a>' in pages["feeds"]
+    assert "All feeds" not in pages["feeds"]
     assert '<a href="../">All feeds</a>' in pages["feed"]
     assert '<a href="feeds/orders">' in pages["run"]
     assert 'href="../findings/1"' in pages["feed"]
@@ -232,6 +261,60 @@ def test_each_field_has_a_label_and_each_button_words(pages: dict[str, str]) -> 
                 before = text[: text.index(field)]
                 assert before.count("<label") > before.count("</label")
         assert not re.search(r"<button[^>]*>\s*</button>", text)
+
+
+def test_a_trouble_of_many_findings_folds_their_numbers() -> None:
+    found = [replace(a_finding(each), number=each, trouble="one") for each in range(1, 41)]
+
+    text = rendered("run.html", "/run", answer=a_run(findings=found), acts=None)
+
+    title, _, fold = text.partition("<details><summary>40 findings</summary>")
+    assert "findings/" not in title
+    numbers, _, _ = fold.partition("</details>")
+    assert numbers.count('href="findings/') == 40
+
+
+def test_a_run_has_no_card_for_its_state_alone_and_no_id_for_a_title() -> None:
+    text = rendered("run.html", "/run", answer=a_run(asked=AN_ASKED_RUN), acts=None)
+    assert "<h1>A run of orders</h1>" in text
+    assert "<div><dt>State</dt><dd>success</dd></div>" in text
+    assert 'id="act"' not in text
+    assert "Planned</dt>" not in text
+
+    running = AN_ASKED_RUN.but(state="running")
+    text = rendered("run.html", "/run", answer=a_run(asked=running), acts=None)
+    assert re.search(r'id="act"[^>]* data-follow>.*This page follows the run', text, re.DOTALL)
+
+
+def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:
+    assert ": 0 of 1 batch</span>" in pages["feeds"]
+    assert re.search(r"<th[^>]*>published by the last runs</th>", pages["feeds"])
+
+
+def test_a_button_that_changes_data_looks_unlike_one_that_asks(pages: dict[str, str]) -> None:
+    buttons = {
+        words: attributes
+        for attributes, words in re.findall(r"<button([^>]*)>([^<]+)<", pages["open"])
+    }
+    primary = [words.split()[0] for words, each in buttons.items() if "primary" in each]
+    assert primary == ["Approve"]
+    assert "Decline it" in buttons
+
+
+def test_a_finding_says_why_once_in_whole_sentences(pages: dict[str, str]) -> None:
+    for name in ("open", "finding"):
+        assert len(re.findall(r">\s*Why\b", pages[name])) == 1
+        assert re.search(r"\(level L\d\)\. It is no finding when: [^<]+\.</p>", pages[name])
+
+
+def test_no_hole_has_a_verdicts_colour() -> None:
+    for theme in asset_text("page.css").split("@media")[:2]:
+        colours = dict(re.findall(r"--(\w+): #(\w{6});", theme))
+        rgb = {name: bytes.fromhex(each) for name, each in colours.items()}
+        for hole in ("control", "aborted", "compacted"):
+            for verdict in Verdict:
+                apart = zip(rgb[hole], rgb[verdict.value], strict=True)
+                assert sum((one - other) ** 2 for one, other in apart) > 40**2, (hole, verdict)
 
 
 def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:

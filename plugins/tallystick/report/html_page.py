@@ -27,6 +27,7 @@ from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
     by_text,
+    counted,
     duration_text,
     extent_text,
     grouped,
@@ -201,6 +202,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["extent"] = extent_text
     made.filters["places"] = places_text
     made.globals["interval"] = interval_text
+    made.globals["counted"] = counted
     made.globals["troubles_text"] = troubles_text
     return made
 

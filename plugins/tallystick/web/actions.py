@@ -46,7 +46,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, FindingAnswer
 from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.pages import below, up_from
+from tallystick.web.pages import below, finding_page, not_understood, up_from
 from tallystick.web.routes import Airflow, Desk, DocumentRoute, Name, Number, found_for
 
 _FORM: Final = "form"
@@ -184,20 +184,26 @@ W = TypeVar("W", bound=Wish)
 Change: TypeAlias = Callable[..., Awaitable[Any]]
 
 
-def _sent(kind: type[W]) -> Callable[[Request], Awaitable[W]]:
-    """Reads a wish from JSON, or from a form, which leaves out a box that is not ticked."""
+def _sent(kind: type[W]) -> Callable[[Request], Awaitable[W | RequestValidationError]]:
+    """Reads a wish from JSON, or from a form, which leaves out a box that is not ticked.
 
-    async def read(request: Request) -> W:
+    What is wrong with a form is handed on: its page says so.
+    """
+
+    async def read(request: Request) -> W | RequestValidationError:
+        is_form = not below(request).startswith(f"{actions.prefix}/")
         try:
-            if below(request).startswith(f"{actions.prefix}/"):
+            if not is_form:
                 return kind.model_validate_json(await request.body())
             form, fields = await request.form(), kind.model_fields
             boxes = {name: False for name, each in fields.items() if each.annotation is bool}
             filled = {name: form[name] for name in fields if name in form}
             return kind.model_validate(boxes | filled, context=_FORM)
         except ValidationError as error:
-            wrong = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
-            raise RequestValidationError(wrong) from error
+            failure = RequestValidationError(error.errors())
+            if is_form:
+                return failure
+            raise failure from error
 
     return read
 
@@ -213,11 +219,22 @@ def _run_page(by: Asker, run: AskedRunPart) -> str:
 def _changes(
     path: str, status_code: int = 200, page: Callable[[Asker, Any], str] = _finding_page
 ) -> Callable[[Change], Change]:
-    """Gives a change its two addresses; a form leads on to the page, by a relative address."""
+    """Gives a change its two addresses; a form leads on to the page, by a relative address.
+
+    A finding's form that is not understood shows the finding, with what was written.
+    """
 
     def add(change: Change) -> Change:
         @wraps(change)
         async def by_form(by: Asker, **values: Any) -> Response:
+            for each in values.values():
+                if isinstance(each, RequestValidationError):
+                    if "found" not in values:
+                        raise each
+                    number, wrong = values["found"].finding.number, not_understood(each)
+                    return await finding_page(
+                        by.request, number, by.user, by.desk, by.airflow, wrong
+                    )
             answer = await change(by, **values)
             return RedirectResponse(f"{up_from(below(by.request))}{page(by, answer)}", 303)
 

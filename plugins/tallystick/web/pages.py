@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
@@ -38,6 +39,7 @@ from tallystick.web.access import (
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
+from tallystick.web.desk import LedgerDesk
 from tallystick.web.reading import Search
 from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
 from tallystick.web.stored_reports import seen_in
@@ -211,9 +213,24 @@ async def finding(
     request: Request, number: Number, user: PageReader, desk: Desk, airflow: Airflow
 ) -> Response:
     """A finding: what, where, since when, what ends it, what to do, and the buttons that do it."""
+    return await finding_page(request, number, user, desk, airflow)
+
+
+async def finding_page(
+    request: Request,
+    number: int,
+    user: User,
+    desk: LedgerDesk,
+    airflow: AirflowRest,
+    wrong: str = "",
+) -> Response:
+    """The finding; with what is wrong with the form that was sent from here, and what it said."""
     answer = await routes.found_for(user, desk, number)
     acts = await _acts(user, airflow, FeedName(answer.finding.feed), about=number)
-    return _page(request, "finding.html", answer=answer, acts=acts)
+    sent = await request.form() if wrong else {}
+    page = _page(request, "finding.html", answer=answer, acts=acts, wrong=wrong, sent=sent)
+    page.status_code = 422 if wrong else 200
+    return page
 
 
 @pages.get("/assets/{name}")
@@ -241,6 +258,16 @@ def refusal(request: Request, code: int, what: str, next_step: str = "") -> Resp
     page = _page(request, "refusal.html", what=what, next_step=next_step)
     page.status_code = code
     return page
+
+
+def not_understood(error: RequestValidationError) -> str:
+    """Says which of the values that were sent have no meaning."""
+    places = ", ".join(
+        ".".join(map(str, each["loc"]))
+        + (f" ({each['ctx']['error']})" if each["type"] == "value_error" else "")
+        for each in error.errors()
+    )
+    return f"What was sent is not understood: {places}."
 
 
 def _verdict(name: str) -> Verdict | None:

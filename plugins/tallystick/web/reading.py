@@ -52,7 +52,7 @@ def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:
 
 
 def feeds_of(ledger: Ledger, heads: Sequence[FeedHead], now: datetime) -> Sequence[FeedAnswer]:
-    """These feeds, worst first, then the one that loses something next.
+    """These feeds, worst first, then those of which no time is proven, then by what is lost next.
 
     Troubles are counted from the worst feed on, while there are few enough findings.
     """
@@ -322,9 +322,9 @@ def _worst_findings(found: Sequence[FindingPart]) -> list[FindingPart]:
     return sorted(found, key=lambda each: -each.standing_verdict.severity)
 
 
-def _worst_first(head: FeedHead, now: datetime) -> tuple[int, float, str]:
-    soon = head.seconds_to_loss(now)
-    return -head.verdict.severity, float("inf") if soon is None else soon, head.feed
+def _worst_first(head: FeedHead, now: datetime) -> tuple[int, bool, float, str]:
+    soon, is_proven = head.seconds_to_loss(now), head.complete_up_to is not None
+    return -head.verdict.severity, is_proven, float("inf") if soon is None else soon, head.feed
 
 
 def _open_troubles(ledger: Ledger, head: FeedHead, most: int) -> int | None:
