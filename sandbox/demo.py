@@ -216,6 +216,8 @@ class Demo:
         where = {
             "Airflow": f"{env['AIRFLOW_URL']}   user {env['AIRFLOW_USER']}, "
             f"password {env['AIRFLOW_PASSWORD']}",
+            "": f"and, as a waiver takes two people, user {env['AIRFLOW_SECOND_USER']}, "
+            f"password {env['AIRFLOW_SECOND_PASSWORD']}",
             "Files": f"{env['HDFS_URL']}/data/landing   by HTTP: {listing}",
             "Kafka": env["KAFKA_BOOTSTRAP_SERVERS"],
             "Ledger": f"./tallystick batches {FEEDS[0]}   ./tallystick files {FEEDS[0]}",
