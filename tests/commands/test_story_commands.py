@@ -200,7 +200,7 @@ def test_a_batch_is_one_short_line_with_its_window(hours: int, shown: str) -> No
         batch_id="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
         published_at=None, held_by="ingest_orders/scheduled__2026-11-01", directory="/d",
         window=Window(start, start + timedelta(hours=hours)),
-        offsets=10_000_000, rows=None, holes=None, ranges=[], attempts=[],
+        offsets=10_000_000, rows=None, holes=None, late=None, ranges=[], attempts=[],
     )  # fmt: skip
     table, held = batches_view(BatchesDocument(feed="orders", batches=[batch]))
     assert isinstance(table, Table)

@@ -444,7 +444,7 @@ def test_every_table_is_guarded_against_removal(story: LedgerStory) -> None:
     assert {name for (name,) in tables} == {
         *APPEND_ONLY,
         *KEPT,
-        *("schema_version", "hour_look", "directory_look", "told"),
+        *("schema_version", "completeness", "hour_look", "directory_look", "told"),
     }
 
 

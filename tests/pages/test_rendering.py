@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.identities import Owner
+from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.report.completeness import CameLate, CompleteBy
+from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
+from tallystick.report.wording import late_text
 from tallystick.web import reading, stored_reports
 from tallystick.web.answers import (
     AskedRunPart,
@@ -326,16 +329,41 @@ def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
     seen = stored_reports.seen_in(value, Search(), 0, 5)
 
     text = rendered(
+
+
+def report_page(document: ReportDocument) -> str:
+    return rendered(
         "report.html",
         "/feeds/orders/reports/2",
         number=2,
         asked=Search(),
         verdicts=list(Verdict),
-        **seen,
+        **stored_reports.seen_in(json.loads(document.to_json()), Search(), 0, 5),
     )
+
+
+def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
+    unknown = [
+        replace(a_finding(each), number=None, first_seen_at=None, last_confirmed_at=None)
+        for each in (1, 2)
+    ]
+
+    text = report_page(a_document(findings=unknown))
 
     assert "not on record" in text
     assert "#act" not in text
+
+
+def test_a_report_says_by_what_a_feed_is_complete_and_what_came_late() -> None:
+    document = a_document()
+    late = CameLate(None, 3, document.taken_at, BatchId("b" * 16))
+
+    told = report_page(replace(document, complete_by=CompleteBy.RECORD_TIME, late=late))
+
+    assert "by record time" in told
+    assert late_text(late) in told
+    assert "by record time" not in report_page(document)
+    assert "Late rows" not in report_page(document)
 
 
 def test_a_report_leads_to_a_finding_that_is_on_record(pages: dict[str, str]) -> None:

@@ -36,7 +36,7 @@ from tallystick.cli.options import (
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.completeness import CompleteBy, Proof
+from tallystick.domain.report.completeness import CameLate, CompleteBy, Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.held_back import held_back_by
@@ -50,7 +50,7 @@ from tallystick.domain.rules.findings import (
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.documents import Document
-from tallystick.report.wording import before_text, by_text, landed_text
+from tallystick.report.wording import before_text, by_text, landed_text, late_text
 from tallystick.workflows.reconciling import reporting
 
 _FORMS: Final = ("text", "json", "csv", "html")
@@ -74,6 +74,8 @@ class CompleteDocument(Document):
     complete_up_to: datetime | None
     complete_window_end: datetime | None
     complete_by: CompleteBy
+    late: CameLate | None
+    """By record time, what came too late for its own window, or for those before `--at`."""
     newest_look_at: datetime | None
     last_heard: Mapping[str, datetime | None]
     """By level: when the witness answered a reconcile last."""
@@ -191,7 +193,7 @@ def written(document: ReportDocument, form: str, out: Path | None) -> WrittenAns
 
 def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
     with stage.ledger_of_feed(name) as (ledger, topic):
-        found = reporting.feed_completeness(ledger, FeedName(name))
+        found = reporting.feed_completeness(ledger, FeedName(name), at)
     proven = found.proven
     instant = at or proven.newest_look_at
     proof = proven.proof_of(instant) if instant else Proof.UNKNOWN
@@ -202,6 +204,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         complete_up_to=proven.up_to,
         complete_window_end=found.window_end,
         complete_by=proven.by,
+        late=found.late,
         newest_look_at=proven.newest_look_at,
         last_heard={level.value: each.heard_at for level, each in found.heard.items()},
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
@@ -243,6 +246,7 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
     return [
         f"Feed {document.feed}: {said}",
         reach,
+        *([late_text(document.late)] if document.late else []),
         f"Storage was heard last: {to_second(document.last_heard.get('L2'))}.",
         *(f"  {each}" for each in document.held_back_by),
         *(

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.identities import FeedName, GenerationId, Owner
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.report.completeness import (
     CLOCKS_MAY_DIFFER,
+    CameLate,
     CompleteBy,
     Look,
     doubt_of_clock,
@@ -222,6 +223,13 @@ class Reports(Tables):
         """The newest end of a planned window at or before the instant."""
         found = self._connection.one("newest_window_end", feed=feed, until=until)
         return cast("datetime | None", found.window_until)
+
+    def late_rows(self, feed: FeedName, before: datetime | None) -> CameLate | None:
+        """What came late, of all or for windows before the instant; None where nothing did."""
+        found = self._connection.one("late_rows", feed=feed, before=before)
+        if found.late_count is None:
+            return None
+        return CameLate(before, found.late_count, found.oldest_at, BatchId(found.batch_id))
 
     def tell_complete(self, feed: FeedName, up_to: datetime | None, by: CompleteBy) -> None:
         """Keep for pages and metrics what the feed is complete up to, as of now."""

@@ -1521,7 +1521,11 @@ CREATE TABLE public.file (
     span_blocks integer[],
     span_rests smallint[],
     hole_counts bigint[],
+    late_count bigint,
+    oldest_late_at timestamp with time zone,
     CONSTRAINT file_holds_slices CHECK (((num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0) OR public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))),
+    CONSTRAINT file_late_count_check CHECK ((late_count >= 1)),
+    CONSTRAINT file_late_whole CHECK (((late_count IS NULL) = (oldest_late_at IS NULL))),
     CONSTRAINT file_length_bytes_check CHECK ((length_bytes >= 0)),
     CONSTRAINT file_name_check CHECK ((name <> ''::text)),
     CONSTRAINT file_record_count_check CHECK ((record_count >= 0))
@@ -1553,6 +1557,10 @@ span_blocks: in one array they would take twice as much.';
 -- COLUMN file.hole_counts, COMMENT
 
 COMMENT ON COLUMN public.file.hole_counts IS 'How many offsets between them have no row.';
+
+-- COLUMN file.late_count, COMMENT
+
+COMMENT ON COLUMN public.file.late_count IS 'Rows that are older than the batch''s label; null for none, and where nobody counts them.';
 
 -- file_fingerprint, TABLE
 
@@ -2448,6 +2456,10 @@ CREATE INDEX broker_snapshot_by_feed ON public.broker_snapshot USING btree (feed
 -- broker_snapshot_shown, INDEX
 
 CREATE INDEX broker_snapshot_shown ON public.broker_snapshot USING btree (feed, begun_at) WHERE (shown IS NOT NULL);
+
+-- file_late, INDEX
+
+CREATE INDEX file_late ON public.file USING btree (batch_id) WHERE (late_count IS NOT NULL);
 
 -- file_retraction_by_batch, INDEX
 

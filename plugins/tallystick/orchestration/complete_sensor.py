@@ -16,7 +16,7 @@ from tallystick.orchestration.airflow_releases import AirflowFailException, Airf
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, instant_of
-from tallystick.report.wording import by_text, instant_text, landed_text
+from tallystick.report.wording import by_text, instant_text, landed_text, late_text
 from tallystick.settings.feeds import feed_file, feeds_folder
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
     from tallystick.domain.report.held_back import held_back_by
     from tallystick.workflows.reconciling.reporting import feed_completeness
 
-    found = feed_completeness(ledger, FeedName(feed))
+    found = feed_completeness(ledger, FeedName(feed), instant)
     up_to, is_proven = found.proven.up_to, found.proven.proof_of(instant) is Proof.PROVEN
     words = ["not known to be complete."]
     if up_to is not None:
@@ -55,6 +55,8 @@ def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
         heard = instant_text(found.storage_heard_at) if found.storage_heard_at else "never"
         reach = f"complete up to {instant_text(up_to)}{by_text(found.proven.by)}: {landed}"
         words = [f"{reach}; storage was heard last: {heard}."]
+    if found.late:
+        words.append(late_text(found.late))
     if not is_proven:
         heads = ledger.feed_heads(FeedName(feed), most_runs=0)
         topic = heads[0].topic if heads else feed

@@ -33,6 +33,7 @@ from tallystick.report.wording import (
     grouped,
     instant_text,
     interval_text,
+    late_text,
     place_text,
     places_text,
     troubles_text,
@@ -195,6 +196,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     )
     made.filters["instant"] = instant_text
     made.filters["by"] = by_text
+    made.filters["late"] = late_text
     made.filters["window"] = window_text
     made.filters["grouped"] = grouped
     made.filters["duration"] = duration_text

@@ -17,6 +17,7 @@ from tallystick.report.wording import (
     grouped,
     instant_text,
     interval_text,
+    late_text,
     trouble_lines,
     troubles_text,
 )
@@ -38,6 +39,8 @@ def _lines(document: ReportDocument) -> Iterator[str]:
     at = instant_text(document.taken_at)
     yield f"{feed}: {document.verdict.value} (levels {levels}; {at})."
     yield f"Complete up to: {_complete(document)}"
+    if document.late:
+        yield late_text(document.late)
     for each in document.held_back_by if document.complete_up_to != document.taken_at else ():
         yield f"  held back by {each}"
     for each in document.warnings:

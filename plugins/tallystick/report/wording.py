@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tallystick.domain.report.completeness import CompleteBy
+from tallystick.domain.report.completeness import CameLate, CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
@@ -131,6 +131,16 @@ def before_text(by: CompleteBy, instant: str) -> str:
 def by_text(by: CompleteBy) -> str:
     """Says behind an instant that a feed is complete up to it by record time, if so."""
     return f" by {by.value}" if by is CompleteBy.RECORD_TIME else ""
+
+
+def late_text(late: CameLate) -> str:
+    """Counts what came late for its window, or for those before an instant; names a batch."""
+    where = f" from before {instant_text(late.before)}" if late.before else ""
+    many = grouped(late.rows) + (" at most" if late.before else "")
+    return (
+        f"Late rows{where}: {many}, the oldest of {instant_text(late.oldest_at)}, the newest in"
+        f" batch {late.batch_id}."
+    )
 
 
 def landed_text(accepted: Sequence[FindingPart]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
+from tallystick.domain.report.completeness import CameLate, CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, PartitionPart
 from tallystick.domain.report.finding_part import FindingPart
@@ -88,7 +89,11 @@ def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, 
     shown = partitions[search.offset : search.offset + search.limit]
     return {
         "report": {name: found[name] for name in _TOLD}
-        | {name: _instant(found[name]) for name in _INSTANTS},
+        | {name: _instant(found[name]) for name in _INSTANTS}
+        | {
+            "complete_by": CompleteBy(found["complete_by"]),
+            "late": from_plain(CameLate, found["late"]) if found["late"] else None,
+        },
         "drawn": drawings_of(found),
         "troubles": troubles[offset : offset + limit],
         "troubles_offset": offset,

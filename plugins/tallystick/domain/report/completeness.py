@@ -35,6 +35,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
@@ -105,6 +106,19 @@ def doubt_of_storage(
     if looked_at > overdue:
         return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class CameLate:
+    """Landed rows that lie under later windows than their own."""
+
+    before: datetime | None
+    """Where it is given, those from before it, under windows that begin at it or later."""
+    rows: int
+    """At most, before an instant: of a file with such a row, all late ones are counted."""
+    oldest_at: datetime
+    batch_id: BatchId
+    """The newest batch that holds some."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Final
 
 from tallystick.domain.batches.paths import page_taken_at
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.report.completeness import CompleteBy
+from tallystick.domain.report.completeness import CameLate, CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
@@ -160,6 +160,8 @@ class ReportDocument:
     ages: tuple[AgePart, ...]
     second_reader: ComparedPart | None = None
     """None where no second reader was asked."""
+    late: CameLate | None = None
+    """By record time, what came too late for its own window."""
     warnings: tuple[str, ...] = ()
     """What the feed's file says otherwise than the ledger."""
     format: str = field(default=FORMAT)

@@ -143,6 +143,17 @@ SELECT min(l.compared_at) AS oldest_at
 SELECT max(window_until) AS window_until FROM plan
  WHERE feed = :feed AND window_until <= :until;
 
+-- name: late_rows
+-- Late rows in files that are read still, and the newest batch of these. Where an instant is given, of
+-- files that have a row from before it, and lie under a later label: others in them may be younger.
+SELECT sum(f.late_count)::bigint AS late_count, min(f.oldest_late_at) AS oldest_at,
+       (array_agg(b.batch_id ORDER BY b.commit_number DESC))[1] AS batch_id
+  FROM file f JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed AND f.late_count IS NOT NULL
+   AND (:before::timestamptz IS NULL OR (f.oldest_late_at < :before AND b.label >= :before))
+   AND NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name);
+
 -- name: store_report
 -- Keep a whole report: it is there, or it is not.
 INSERT INTO report

@@ -17,6 +17,7 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.report.completeness import (
+    CameLate,
     CompleteBy,
     Completeness,
     Look,
@@ -72,6 +73,8 @@ class FeedCompleteness:
     """Of the standing findings, by what they are about."""
     heard: Heard
     """When each witness answered last."""
+    late: CameLate | None
+    """By record time, what came too late for its own window."""
     accepted: Sequence[StoredFinding] = ()
     """What would hold it back, had not two people accepted it; oldest first."""
 
@@ -82,14 +85,19 @@ class FeedCompleteness:
         return storage.heard_at if storage else None
 
 
-def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
-    """What the ledger's looks and standing findings prove. Asks the ledger only."""
+def feed_completeness(
+    ledger: Ledger, feed: FeedName, at: datetime | None = None
+) -> FeedCompleteness:
+    """What the ledger's looks and standing findings prove. Asks the ledger only.
+
+    Where an instant is given, only rows that came late for what is before it are counted.
+    """
     standing = ledger.findings(feed)
     generations = ledger.generations(feed)
     stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
     heard = ledger.last_heard(feed)
-    found = _completeness(ledger, feed, generations, findings, stored, heard)
+    found = _completeness(ledger, feed, generations, findings, stored, heard, at)
     accepted = [
         each
         for each in standing
@@ -191,6 +199,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         complete_up_to=complete.proven.up_to,
         complete_window_end=complete.window_end,
         complete_by=complete.proven.by,
+        late=complete.late,
         held_back_by=held_back_by(
             reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
         ),
@@ -242,6 +251,7 @@ def _completeness(
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
     heard: Heard,
+    at: datetime | None = None,
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
     by, proving = proving_looks(places)
@@ -267,6 +277,7 @@ def _completeness(
         end if end and proven.proof_of(end) is Proof.PROVEN else None,
         {key: each.finding_id for key, each in stored.items()},
         heard,
+        ledger.late_rows(feed, at) if by is CompleteBy.RECORD_TIME else None,
     )
 
 

@@ -935,7 +935,10 @@ CREATE TABLE file (
   span_blocks   integer[],
   span_rests    smallint[],
   hole_counts   bigint[],
+  late_count    bigint CHECK (late_count >= 1),
+  oldest_late_at timestamptz,
   PRIMARY KEY (batch_id, name),
+  CONSTRAINT file_late_whole CHECK ((late_count IS NULL) = (oldest_late_at IS NULL)),
   CONSTRAINT file_holds_slices
     CHECK (num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0
            OR are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
@@ -961,6 +964,9 @@ COMMENT ON COLUMN file.span_rests IS
   'How many offsets there are from the first to the last one, both included, beside 32,768 times
 span_blocks: in one array they would take twice as much.';
 COMMENT ON COLUMN file.hole_counts IS 'How many offsets between them have no row.';
+COMMENT ON COLUMN file.late_count IS
+  'Rows that are older than the batch''s label; null for none, and where nobody counts them.';
+CREATE INDEX file_late ON file (batch_id) WHERE late_count IS NOT NULL;
 CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
