@@ -320,17 +320,6 @@ def test_no_hole_has_a_verdicts_colour() -> None:
                 assert sum((one - other) ** 2 for one, other in apart) > 40**2, (hole, verdict)
 
 
-def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
-    unknown = [
-        replace(a_finding(each), number=None, first_seen_at=None, last_confirmed_at=None)
-        for each in (1, 2)
-    ]
-    value = json.loads(a_document(findings=unknown).to_json())
-    seen = stored_reports.seen_in(value, Search(), 0, 5)
-
-    text = rendered(
-
-
 def report_page(document: ReportDocument) -> str:
     return rendered(
         "report.html",
