@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tallystick.domain.report.completeness import Completeness, CompleteBy, Proo
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
-from tallystick.errors import BrokerUnavailable
+from tallystick.errors import BrokerUnavailable, StorageUnavailable
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
@@ -25,6 +26,7 @@ from tallystick.workflows.reconciling.reporting import feed_completeness, report
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_feed
+from tests.support.waivers import accept
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 END = NOW.replace(minute=0, second=0, microsecond=0)
@@ -214,6 +216,115 @@ def test_what_a_report_says_is_not_told_over_what_a_later_run_has_said(place: Pl
     [head] = services.ledger.feed_heads(FEED, most_runs=1)
     assert head.verdict is Verdict.PROVEN_LOSS
     assert head.complete_up_to is None
+
+
+def test_what_is_accepted_is_complete_no_longer_than_it_is_accepted(place: Place) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    next((place.story.directory / "landing" / FEED).rglob("*.parquet")).unlink()
+    place.look(NOW + MINUTE)
+    ledger = place.story.services().ledger
+    [number] = place.story.named()
+    accept(ledger, number, datetime.now(UTC) + timedelta(seconds=1))
+    assert place.proven.proof_of(END) is Proof.PROVEN
+    sleep(1.2)
+
+    assert place.proven.proof_of(END) is not Proof.PROVEN
+
+
+class MadeAnewOnce(Timed):
+    """A topic that is made anew between a snapshot and the question for a time."""
+
+    def offsets_at(
+        self, topic: str, instant: datetime, partitions: Collection[int]
+    ) -> Mapping[int, int | None]:
+        if self.topic_id.endswith("1"):
+            self.recreate(1)
+        return super().offsets_at(topic, instant, partitions)
+
+
+def test_a_look_without_a_border_makes_no_other_statement_of_the_feed(place: Place) -> None:
+    """`plan.until` says by what a feed is complete; a look that met a change says nothing of it."""
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    anew = MadeAnewOnce("orders", partitions=1)
+    anew.logs = place.broker.logs
+    later = Place(Story(place.story.dsn, place.story.directory, anew), anew)
+    later.look(NOW + MINUTE)
+
+    assert later.proven.by is CompleteBy.RECORD_TIME
+    assert later.proven.up_to == END
+
+
+def test_a_loss_far_behind_a_border_is_no_proof_and_what_a_repair_lands_again_is(
+    place: Place,
+) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
+    place.land(NOW + HOUR)
+    assert place.proven.up_to == END + HOUR
+    file = max((place.story.directory / "landing" / FEED).rglob("*.parquet"))
+    file.unlink()
+    place.look(NOW + HOUR)
+    assert place.proven.up_to == END
+    log.log_start_offset = 5
+    place.look(NOW + HOUR + MINUTE)
+    assert place.proven.up_to == END
+
+
+def test_a_log_that_expires_before_a_windows_first_look(place: Place) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
+    log.log_start_offset = 10
+    place.look(NOW + HOUR)
+    assert place.proven.up_to == END
+    land_feed(place.on(NOW + HOUR), None, ONE)
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+
+
+def test_a_compacted_log_whose_border_was_cleaned_away(place: Place) -> None:
+    log = place.broker.logs[0]
+    place.broker.is_compacted = True
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    log.append(Kind.RECORD, 2, at=END)
+    log.append(Kind.RECORD, 2, at=END + HOUR / 2)
+    for entry in log.entries[3:6]:
+        entry.kind = Kind.COMPACTED
+    plan_feed(place.on(), None, ONE)
+    assert place.proven.proof_of(END) is not Proof.PROVEN
+    place.land()
+    assert place.proven.proof_of(END) is Proof.PROVEN
+
+
+class SilentStore:
+    def __init__(self, store: Any) -> None:
+        self._store, self.is_silent = store, True
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_silent:
+            raise StorageUnavailable("scripted", "no answer")
+        return getattr(self._store, name)
+
+
+def test_while_storage_is_silent_no_newer_window_is_complete(place: Place) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    place.look(NOW + MINUTE)
+    services = place.on(NOW + 2 * MINUTE)
+    silent = replace(services, store=SilentStore(services.store))  # type: ignore[arg-type]
+    store_report(services, report_of(services, reconcile(silent)))
+    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
+    place.land(NOW + HOUR)
+    assert place.proven.up_to == END
+    place.look(NOW + HOUR + MINUTE)
+    assert place.proven.up_to == END + HOUR
 
 
 # --- stays unproven while all is landed -------------------------------------------------------
