@@ -75,3 +75,40 @@ def test_a_newest_run_that_never_ends_is_a_sign(ran: Ran) -> None:
     ran(49, "success")
     ran(48, "queued")
     assert failing() is not None
+
+
+def test_who_may_not_see_runs_is_not_told_of_one(
+    ran: Ran, ledger_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page: "a run's tab also asks for the runs of its DAG"."""
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+
+    from tests.orchestration.page_place import PagePlace
+
+    place = PagePlace(ledger_dsn)
+    really = place.manager.is_authorized_dag
+
+    def without_runs(*, access_entity: Any = None, **rest: Any) -> bool:
+        if access_entity is DagAccessEntity.RUN:
+            return False
+        return bool(really(access_entity=access_entity, **rest))
+
+    monkeypatch.setattr(place.manager, "is_authorized_dag", without_runs)
+    ran(1, "failed")
+    client = place.client("otto", by_cookie=True)
+    assert client.get("/run?dag_id=ingest_orders&run_id=attack__1").status_code == 404
+
+    assert "attack__1" not in place.client("otto").get("/api/feeds").text
+    assert "attack__1" not in client.get("/").text
+
+
+def test_signs_of_another_feed_are_not_told(
+    ran: Ran, ledger_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.orchestration.page_place import PagePlace
+
+    place = PagePlace(ledger_dsn)
+    place.restrict(monkeypatch, "otto", "ingest_clicks", "reconcile_orders")
+    ran(1, "failed", "reconcile_orders")
+    assert "orders" not in place.client("otto").get("/api/feeds").text
+    assert "orders" not in place.client("otto", by_cookie=True).get("/").text

@@ -233,6 +233,38 @@ def test_what_is_accepted_is_complete_no_longer_than_it_is_accepted(place: Place
     assert place.proven.proof_of(END) is not Proof.PROVEN
 
 
+class CutOnce(Timed):
+    """A log that an unclean election cuts between a snapshot and the question for a time."""
+
+    will_cut = False
+
+    def offsets_at(
+        self, topic: str, instant: datetime, partitions: Collection[int]
+    ) -> Mapping[int, int | None]:
+        if self.will_cut:
+            self.will_cut = False
+            self.logs[0].cut(4)
+            self.logs[0].append(Kind.RECORD, 9, at=END + HOUR)
+        return super().offsets_at(topic, instant, partitions)
+
+
+def test_a_border_of_another_leadership_term_proves_nothing(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    """The snapshot and its border are of two leaders: only the topic's id is compared."""
+    broker = CutOnce("orders", partitions=1)
+    place = Place(Story(ledger_databases(), tmp_path, broker), broker)
+    broker.logs[0].append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    broker.logs[0].append(Kind.RECORD, 5, at=END + HOUR / 2)
+    broker.will_cut = True
+
+    place.look(NOW + HOUR)
+
+    assert place.story.published_offsets() == {0: [*range(5)]}
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+
+
 class MadeAnewOnce(Timed):
     """A topic that is made anew between a snapshot and the question for a time."""
 
