@@ -359,6 +359,24 @@ def test_while_storage_is_silent_no_newer_window_is_complete(place: Place) -> No
     assert place.proven.up_to == END + HOUR
 
 
+def test_what_is_thinned_takes_no_windows_proof_away(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A month's window: after four weeks its first look goes, and the last one of that day stays."""
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    log.append(Kind.RECORD, 1, at=END - HOUR / 3)  # late, and no later record is there yet
+    place.look(NOW + MINUTE)
+    assert place.proven.proof_of(END) is Proof.PROVEN
+    monkeypatch.setattr("tallystick.ledger.ledger.KEPT_FOR", timedelta(days=-1))  # weeks later
+
+    place.look(NOW + 2 * MINUTE)
+
+    assert len(place.story.services().ledger.look_places(FEED)) == 1
+    assert place.proven.proof_of(END) is Proof.PROVEN
+
+
 # --- stays unproven while all is landed -------------------------------------------------------
 
 
@@ -417,6 +435,18 @@ def test_a_log_of_which_nothing_is_due_yet_is_not_unknown(pair: Place) -> None:
 
     assert pair.look(NOW + MINUTE).verdict is Verdict.PROVEN_OK
     assert pair.proven.proof_of(END) is Proof.PROVEN
+
+
+def test_no_report_says_that_nobody_has_looked_where_somebody_has(place: Place) -> None:
+    """A feed in order, one minute after its window: "orders-0: nobody has looked at it since."."""
+    place.broker.logs[0].append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    services = place.on(NOW + MINUTE)
+
+    report = report_of(services, reconcile(services))
+
+    assert report.complete_up_to == END
+    assert not [each for each in report.held_back_by if "nobody has looked" in each]
 
 
 # --- held -------------------------------------------------------------------------------------
