@@ -9,6 +9,7 @@ import pytest
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import CompleteBy
+from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading
 from tallystick.web.signs import signs_of
@@ -98,3 +99,21 @@ def test_a_daily_feed_of_another_time_zone_is_complete_once_its_day_is() -> None
     """Of `0 0 * * *` in Berlin the newest window that is over ends at 23:00 UTC, or 22:00."""
     daily = WHOLE.but(complete_up_to=MIDNIGHT - HOUR, complete_by=CompleteBy.RECORD_TIME)
     assert reading.in_short([daily], {FEED: dags()}, {}, NOON).yesterday_open == []
+
+
+def test_a_request_that_is_void_by_its_evidence_waits_for_nobody(story: LedgerStory) -> None:
+    """`waiting_requests`: "the requests that can still be approved"."""
+    story.open({0: (0, 5)})
+    story.ledger.record_findings(FEED, [finding_of(0, 5)])
+    finding = story.finding(1)
+    until = datetime.now(UTC) + HOUR
+    wish = WaiverWish(
+        finding_id=1, reason="known", asked_by="ada", expires_at=until, digest=finding.digest
+    )
+    story.ledger.ask_for_waiver(wish)
+    story.ledger.record_findings(FEED, [finding_of(0, 5, more="worse")])
+    request, found = story.ledger.waiver_request(1), story.ledger.finding(1)
+    assert request and found
+    may = found.state.value == "open" and request.may_be_approved(found.digest)
+
+    assert bool(story.ledger.waiting_requests().get(FEED)) == may

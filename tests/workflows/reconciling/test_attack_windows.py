@@ -23,6 +23,7 @@ from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
 from tests.support.story import FEED, Story, a_feed
@@ -374,6 +375,48 @@ def test_what_is_thinned_takes_no_windows_proof_away(
     place.look(NOW + 2 * MINUTE)
 
     assert len(place.story.services().ledger.look_places(FEED)) == 1
+    assert place.proven.proof_of(END) is Proof.PROVEN
+
+
+@pytest.mark.parametrize("until", ["window_end", "now"])
+def test_records_that_were_cut_away_unread_are_not_proven_by_those_that_took_their_offsets(
+    place: Place, until: str
+) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 4, at=END - HOUR / 2)
+    place.land(until=until)
+    log.append(Kind.RECORD, 4, at=END + HOUR / 2)
+    place.look(NOW + HOUR, until=until)
+    log.cut(4)
+    log.append(Kind.RECORD, 9, at=END + HOUR + HOUR / 2)
+    land_feed(place.on(NOW + 2 * HOUR, until=until), None, ONE)
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+    repair_feed(place.on(NOW + 2 * HOUR, until=until), place.story.named(), ONE)
+    land_feed(place.on(NOW + 2 * HOUR, until=until), None, ONE)
+    place.look(NOW + 2 * HOUR, until=until)
+
+    assert sorted(place.story.published_offsets()[0]) == [*range(13)]
+    standing = place.story.services().ledger.findings(FEED)
+    print([(e.finding.code, e.finding.verdict, e.state) for e in standing])
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+
+
+@pytest.mark.parametrize("until", ["window_end", "now"])
+def test_after_a_cure_all_faces_say_so_and_not_before(place: Place, until: str) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 4, at=END - HOUR / 2)
+    place.land(until=until)
+    place.look(NOW, until=until)
+    next((place.story.directory / "landing" / FEED).rglob("*.parquet")).unlink()
+    place.look(NOW + MINUTE, until=until)
+
+    def head() -> Any:
+        return place.story.services().ledger.feed_heads(FEED, most_runs=1)[0]
+
+    assert (head().verdict, head().complete_up_to) == (Verdict.PROVEN_LOSS, None)
+    repair_feed(place.on(NOW + 2 * MINUTE, until=until), place.story.named(), ONE)
+    assert place.story.published_offsets() == {0: [*range(4)]}
+    assert head().verdict is Verdict.PROVEN_OK
     assert place.proven.proof_of(END) is Proof.PROVEN
 
 
