@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import Owner
-from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.report.completeness import Completeness, CompleteBy, Proof
+from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
+from tallystick.domain.report.completeness import CompleteBy, Completeness, Proof
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
-from tallystick.domain.window import Window
 from tallystick.errors import BrokerUnavailable, StorageUnavailable
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
+from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
 from tallystick.workflows.repairing.repair import repair_feed
@@ -52,6 +52,8 @@ class Timed(ScriptedBroker):
 
     at = NOW
     lag = 0
+    forgets = False
+    """True: it knows no epochs."""
     unindexed: frozenset[int] = frozenset()
     """Partitions whose time index does not answer."""
 
@@ -62,10 +64,14 @@ class Timed(ScriptedBroker):
                 each,
                 high_watermark=each.high_watermark - self.lag,
                 last_stable_offset=each.last_stable_offset - self.lag,
+                leader_epoch=None if self.forgets else each.leader_epoch,
             )
             for number, each in seen.partitions.items()
         }
         return replace(seen, taken_at=self.at, partitions=bounds)
+
+    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
+        return {} if self.forgets else super().epoch_ends(topic, epochs)
 
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
@@ -363,7 +369,7 @@ def test_while_storage_is_silent_no_newer_window_is_complete(place: Place) -> No
 def test_what_is_thinned_takes_no_windows_proof_away(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A month's window: after four weeks its first look goes, and the last one of that day stays."""
+    """A month's window: after four weeks its first look goes, that day's last one stays."""
     log = place.broker.logs[0]
     log.append(Kind.RECORD, 5, at=END - HOUR / 2)
     place.land()
@@ -396,8 +402,6 @@ def test_records_that_were_cut_away_unread_are_not_proven_by_those_that_took_the
     place.look(NOW + 2 * HOUR, until=until)
 
     assert sorted(place.story.published_offsets()[0]) == [*range(13)]
-    standing = place.story.services().ledger.findings(FEED)
-    print([(e.finding.code, e.finding.verdict, e.state) for e in standing])
     assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
 
 
@@ -418,6 +422,82 @@ def test_after_a_cure_all_faces_say_so_and_not_before(place: Place, until: str) 
     assert place.story.published_offsets() == {0: [*range(4)]}
     assert head().verdict is Verdict.PROVEN_OK
     assert place.proven.proof_of(END) is Proof.PROVEN
+
+
+def test_a_rebuilt_ledger_proves_what_it_has_looked_at_and_no_more(
+    ledger_databases: Callable[[], str], tmp_path: Path
+) -> None:
+    place = place_of(ledger_databases(), tmp_path)
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
+    anew = Place(Story(ledger_databases(), tmp_path, place.broker), place.broker)
+    rebuild(anew.on(NOW + HOUR))
+    assert anew.proven.proof_of(END) is not Proof.PROVEN
+    anew.look(NOW + HOUR)
+    assert anew.proven.proof_of(END + HOUR) is not Proof.PROVEN
+    anew.land(NOW + HOUR)
+    assert anew.proven.up_to == END + HOUR
+    assert anew.story.published_offsets() == {0: [*range(10)]}
+
+
+@pytest.mark.parametrize("until", ["window_end", "now"])
+def test_a_log_that_tells_no_epochs_any_more_and_was_cut_below_a_border(
+    place: Place, until: str
+) -> None:
+    """What a look without an epoch has shown is no witness, and by record time no bound either."""
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land(until=until)
+    place.broker.forgets = True
+    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
+    place.look(NOW + HOUR, until=until)
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+    del log.entries[5:]
+
+    place.look(NOW + 2 * HOUR, until=until)
+
+    assert place.proven.proof_of(END + 2 * HOUR) is not Proof.PROVEN
+    log.append(Kind.RECORD, 9, at=END + HOUR + HOUR / 2)
+    land_feed(place.on(NOW + 2 * HOUR, until=until), None, ONE)
+    assert place.proven.proof_of(END + 2 * HOUR) is not Proof.PROVEN
+
+
+def test_a_border_that_waits_for_a_publish_is_not_complete(place: Place) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    services = place.on()
+    refusing = replace(services, store=NoRename(services.store))  # type: ignore[arg-type]
+    land_feed(refusing, None, ONE)
+    assert place.story.published_offsets() == {}
+    assert place.proven.proof_of(END) is not Proof.PROVEN
+
+
+class NoRename:
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("rename"):
+            raise StorageUnavailable("scripted", "no answer")
+        return getattr(self._store, name)
+
+
+@pytest.mark.parametrize("until", ["window_end", "now"])
+def test_a_partition_that_never_had_a_leader_since_the_feed_began_holds_the_feed_back(
+    pair: Place, until: str
+) -> None:
+    """Reports: "a partition that a look does not list is not proven"."""
+    for log in pair.broker.logs.values():
+        log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    pair.broker.leaderless = {1}
+    land_feed(pair.on(until=until), None, ONE)
+
+    assert pair.story.published_offsets() == {0: [*range(5)]}
+    assert pair.proven.proof_of(END) is not Proof.PROVEN
+    pair.look(NOW + MINUTE, until=until)
+    assert pair.proven.proof_of(END) is not Proof.PROVEN
 
 
 # --- stays unproven while all is landed -------------------------------------------------------
