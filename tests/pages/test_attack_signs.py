@@ -113,7 +113,8 @@ def test_a_request_that_is_void_by_its_evidence_waits_for_nobody(story: LedgerSt
     story.ledger.ask_for_waiver(wish)
     story.ledger.record_findings(FEED, [finding_of(0, 5, more="worse")])
     request, found = story.ledger.waiver_request(1), story.ledger.finding(1)
-    assert request and found
+    assert request
+    assert found
     may = found.state.value == "open" and request.may_be_approved(found.digest)
 
     assert bool(story.ledger.waiting_requests().get(FEED)) == may

@@ -500,6 +500,22 @@ def test_a_partition_that_never_had_a_leader_since_the_feed_began_holds_the_feed
     assert pair.proven.proof_of(END) is not Proof.PROVEN
 
 
+def test_a_partition_that_was_added_and_never_had_a_leader_holds_the_feed_back(
+    place: Place,
+) -> None:
+    log = place.broker.logs[0]
+    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
+    place.land()
+    place.broker.logs[1] = type(log)()
+    place.broker.logs[1].append(Kind.RECORD, 5, at=END + HOUR / 2)
+    place.broker.leaderless = {1}
+    land_feed(place.on(NOW + HOUR), None, ONE)
+
+    place.look(NOW + HOUR + MINUTE)
+
+    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
+
+
 # --- stays unproven while all is landed -------------------------------------------------------
 
 
