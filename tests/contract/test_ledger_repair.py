@@ -16,7 +16,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.planning.log_judgement import judge_logs
-from tallystick.domain.report.completeness import CameLate
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tallystick.ledger.statements import statement, statements

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading, stored_reports
 from tallystick.web.answers import AskedRunPart
@@ -46,6 +47,7 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
             part = a_partition(seconds_to_loss=7 * 24 * 3600.0)
             report = a_report(feed=name, verdict=Verdict.PROVEN_OK, partitions=(part,))
             other.ledger.store_report(report)
+            other.ledger.tell_complete(other.feed, report.complete_up_to, report.complete_by)
         if name == "lossy":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
@@ -70,12 +72,7 @@ def test_of_feeds_with_one_verdict_the_unproven_come_first(story: LedgerStory) -
         other.open({0: (0, 5)})
         other.committed((0, 0, 5))
         looked(other, 5)
-        other.ledger.store_report(
-            replace(
-                a_report(feed=name, verdict=Verdict.PROVEN_OK),
-                complete_up_to=NOON if name == "any" else None,
-            )
-        )
+        other.ledger.tell_complete(other.feed, NOON if name == "any" else None, CompleteBy.READABLE)
         other.ledger.close()
 
     found = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
@@ -221,6 +218,7 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
         looked(other, 0)
         report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=complete_up_to)
         other.ledger.store_report(report)
+        other.ledger.tell_complete(other.feed, report.complete_up_to, report.complete_by)
         if name == "whole":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.report.completeness import CameLate, CompleteBy
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS

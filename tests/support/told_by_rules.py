@@ -202,7 +202,7 @@ def waiting(state: BatchState, seconds: float = 7200) -> Told:
 
 
 def frozen(cut_at: int, until: int = 9) -> Told:
-    border = WindowBorder(NOON, {0: cut_at}, {0: cut_at})
+    border = WindowBorder(NOON, {0: cut_at}, {}, {0: cut_at})
     snapshot = replace(a_snapshot({0: bounds(0, until)}), border=border)
     known = by_partition(an_account(frontier=5))
     return [*frozen_time_index(FEED, known, snapshot, COMMITTED)]

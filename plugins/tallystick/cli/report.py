@@ -36,10 +36,11 @@ from tallystick.cli.options import (
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.completeness import CameLate, CompleteBy, Proof
+from tallystick.domain.report.completeness import CompleteBy, Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     FindingCode,

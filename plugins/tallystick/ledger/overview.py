@@ -79,7 +79,7 @@ class FeedHead:
     lag: int | None
     """Offsets below that look's high watermarks that are not landed; None where it can't tell."""
     is_blank: bool
-    """True while nothing of a log is landed, and that look shows records in it, or not the log."""
+    """True while nothing of a log is landed, and that look shows what is due, or not the log."""
     lost_at: datetime | None
     """When retention may take the first of what the newest report saw waiting; None if unknown."""
     heard: Heard
@@ -329,10 +329,8 @@ def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str,
     return found
 
 
-def _waiting(row: Any) -> list[int | None]:
-    """What is not landed of each log; None where the newest look has not shown that log."""
-    shown = Shown.of(row.shown) if row.shown else None
-    ends = shown.by_partition(shown.high_watermarks) if shown else {}
+def _waiting(row: Any, ends: Mapping[int, int]) -> list[int | None]:
+    """What each log lacks up to its end; None where the newest look has not shown that log."""
     return [
         max(0, ends[number] - frontier) if is_seen and number in ends else None
         for number, frontier, is_seen in zip(row.numbers, row.frontiers, row.seen, strict=True)
@@ -346,7 +344,9 @@ def _feed_head(
     runs: Sequence[RunHead],
     heard: Heard,
 ) -> FeedHead:
-    waiting = _waiting(row)
+    shown = Shown.of(row.shown) if row.shown else None
+    waiting = _waiting(row, shown.by_partition(shown.high_watermarks) if shown else {})
+    due = _waiting(row, shown.by_partition(shown.due_ends) if shown else {})
     is_told = row.leaderless_count == 0 and None not in waiting
     return FeedHead(
         feed=FeedName(row.feed),
@@ -356,9 +356,7 @@ def _feed_head(
         looked_at=row.looked_at,
         complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
         lag=sum(each or 0 for each in waiting) if is_told else None,
-        is_blank=any(
-            is_empty and left != 0 for is_empty, left in zip(row.empty, waiting, strict=True)
-        ),
+        is_blank=any(is_empty and left != 0 for is_empty, left in zip(row.empty, due, strict=True)),
         lost_at=row.lost_at,
         heard=heard,
         standing=standing,

@@ -14,14 +14,9 @@ from typing import Any, Final, cast
 
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
-from tallystick.domain.report.completeness import (
-    CLOCKS_MAY_DIFFER,
-    CameLate,
-    CompleteBy,
-    Look,
-    doubt_of_clock,
-)
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import CameLate, Look, doubt_of_clock
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
@@ -42,24 +37,27 @@ class LookPlace:
     """Never later than the ledger's clock was when the look began."""
     border_at: datetime | None
     """The end of the window that it asked the time index for; None where it asked for none."""
-    is_doubted: bool
-    """True where it is on record that it proves nothing."""
+    is_ahead: bool
+    """True where a look that began later has an earlier time: a clock was set back."""
 
 
-def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Sequence[LookPlace]]:
-    """By what the feed is complete, as the newest look says, and the looks that may prove it, those
-    of the newest instant first.
+Proving = Sequence[tuple[datetime, Sequence[LookPlace]]]
+"""Instants, and the looks that may prove them, in the order in which these began."""
 
-    A window is proven by its first look without a doubt: later ones see what came late, too. One
-    that was not over, by the ledger's clock, is proven by none.
+
+def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Proving]:
+    """By what the feed is complete, as the newest look says, and which instants may be proven, the
+    newest first: by record time windows' ends, else the looks' own.
+
+    A window that was not over, by the ledger's clock, is proven by none.
     """
     if not places or places[-1].border_at is None:
-        return CompleteBy.READABLE, places[::-1]
-    first: dict[datetime, LookPlace] = {}
-    for each in sorted(places, key=lambda one: one.is_doubted):
+        return CompleteBy.READABLE, [(each.looked_at, (each,)) for each in reversed(places)]
+    found: dict[datetime, list[LookPlace]] = {}
+    for each in places:
         if each.border_at and each.border_at <= each.looked_at:
-            first.setdefault(each.border_at, each)
-    return CompleteBy.RECORD_TIME, [first[border_at] for border_at in sorted(first, reverse=True)]
+            found.setdefault(each.border_at, []).append(each)
+    return CompleteBy.RECORD_TIME, sorted(found.items(), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +84,8 @@ class ShownBounds:
     log_start_offsets: Mapping[int, int]
     last_stable_offsets: Mapping[int, int]
     high_watermarks: Mapping[int, int]
+    due_ends: Mapping[int, int]
+    """Up to where each log is due (excluded): by windows that is not all that is readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +145,18 @@ class Reports(Tables):
 
     def look_places(self, feed: FeedName) -> Sequence[LookPlace]:
         """All looks, in the order in which they began."""
-        rows = self._connection.rows("look_places", feed=feed, clocks_may_differ=CLOCKS_MAY_DIFFER)
+        rows = self._connection.rows("look_places", feed=feed)
         return [LookPlace(*row) for row in rows]
 
-    def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
-        """These looks, in the order asked for."""
+    def looks(self, snapshot_ids: Sequence[int]) -> Mapping[int, Look]:
+        """These looks by their ids; one that was thinned out meanwhile is left out."""
         found: dict[int, Look] = {}
         with self._connection.reading() as transaction:
             for at in range(0, len(snapshot_ids), _LOOKS_AT_ONCE):
                 some = list(snapshot_ids[at : at + _LOOKS_AT_ONCE])
                 for row in transaction.rows("looks", snapshot_ids=some):
                     found[row.snapshot_id] = _look(row)
-        return [found[each] for each in snapshot_ids if each in found]
+        return found
 
     def look_sums(self, snapshot_ids: Sequence[int]) -> Sequence[LookSums]:
         """These looks added up, in the order asked for."""
@@ -176,6 +176,7 @@ class Reports(Tables):
             log_start_offsets=shown.by_partition(shown.log_start_offsets),
             last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
             high_watermarks=shown.by_partition(shown.high_watermarks),
+            due_ends=shown.by_partition(shown.due_ends),
         )
 
     def landed_totals(
@@ -254,12 +255,6 @@ class Reports(Tables):
                 made_by=made_by,
                 document=compressed(storable(document.to_json())),
             )
-            transaction.change(
-                "tell_complete",
-                feed=document.feed,
-                up_to=document.complete_up_to,
-                by=document.complete_by.value,
-            )
         return int(stored.report_id)
 
     def report_at(self, feed: FeedName, instant: datetime | None) -> ReportDocument | None:
@@ -307,7 +302,7 @@ def _look(row: Any) -> Look:
         leaderless=frozenset(shown.leaderless),
         doubt=row.doubt or doubt_of_clock(row.taken_at, row.recorded_at),
         border_at=row.border_at,
-        borders=array("q", shown.borders),
+        borders=shown.borders,
     )
 
 

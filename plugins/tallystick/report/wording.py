@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tallystick.domain.report.completeness import CameLate, CompleteBy
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window

@@ -161,7 +161,7 @@ def partitions_of(ledger: Ledger, feed: FeedName, search: Search) -> PartitionsA
         for log in logs
         if str(log.partition).startswith(search.number)
         for lag in [_lag(log, shown)]
-        for verdict in [_verdict_of(log, lag, standing)]
+        for verdict in [_verdict_of(log, _lag(log, shown, "due_ends"), standing)]
         if search.verdict in (None, verdict)
     ]
     found.sort(key=lambda each: (-each[1].severity, -(each[2] or 0), each[0].partition))
@@ -200,13 +200,13 @@ def _seen(log: LogHead, shown: ShownBounds | None, column: str) -> int | None:
     return offsets.get(log.partition)
 
 
-def _lag(log: LogHead, shown: ShownBounds | None) -> int | None:
-    high_watermark = _seen(log, shown, "high_watermarks")
-    return None if high_watermark is None else max(0, high_watermark - log.frontier)
+def _lag(log: LogHead, shown: ShownBounds | None, ends: str = "high_watermarks") -> int | None:
+    end = _seen(log, shown, ends)
+    return None if end is None else max(0, end - log.frontier)
 
 
 def _verdict_of(log: LogHead, lag: int | None, standing: Mapping[int | None, Verdict]) -> Verdict:
-    """Of nothing, while records wait or nobody looked, nothing may be said."""
+    """Of nothing, while records are due or nobody looked, nothing may be said."""
     is_empty = log.frontier == log.first_offset
     told = Verdict.UNKNOWN if lag is None or (is_empty and lag) else Verdict.PROVEN_OK
     mine: Sequence[Verdict] = [standing[each] for each in (None, log.partition) if each in standing]

@@ -11,10 +11,11 @@ from typing import Any, Final, TypeAlias
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
-from tallystick.domain.report.completeness import CameLate, CompleteBy
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, PartitionPart
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger

@@ -15,8 +15,8 @@ import pytest
 
 from tallystick.domain.batches.landed import LateRows
 from tallystick.domain.identities import BatchId, Owner
-from tallystick.domain.report.completeness import CameLate
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.window import Window
 from tallystick.ledger.batches import BatchRecord
 from tallystick.report.faces import face_of

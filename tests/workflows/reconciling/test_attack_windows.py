@@ -366,24 +366,6 @@ def test_while_storage_is_silent_no_newer_window_is_complete(place: Place) -> No
     assert place.proven.up_to == END + HOUR
 
 
-def test_what_is_thinned_takes_no_windows_proof_away(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A month's window: after four weeks its first look goes, that day's last one stays."""
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land()
-    log.append(Kind.RECORD, 1, at=END - HOUR / 3)  # late, and no later record is there yet
-    place.look(NOW + MINUTE)
-    assert place.proven.proof_of(END) is Proof.PROVEN
-    monkeypatch.setattr("tallystick.ledger.ledger.KEPT_FOR", timedelta(days=-1))  # weeks later
-
-    place.look(NOW + 2 * MINUTE)
-
-    assert len(place.story.services().ledger.look_places(FEED)) == 1
-    assert place.proven.proof_of(END) is Proof.PROVEN
-
-
 @pytest.mark.parametrize("until", ["window_end", "now"])
 def test_records_that_were_cut_away_unread_are_not_proven_by_those_that_took_their_offsets(
     place: Place, until: str
@@ -440,28 +422,6 @@ def test_a_rebuilt_ledger_proves_what_it_has_looked_at_and_no_more(
     anew.land(NOW + HOUR)
     assert anew.proven.up_to == END + HOUR
     assert anew.story.published_offsets() == {0: [*range(10)]}
-
-
-@pytest.mark.parametrize("until", ["window_end", "now"])
-def test_a_log_that_tells_no_epochs_any_more_and_was_cut_below_a_border(
-    place: Place, until: str
-) -> None:
-    """What a look without an epoch has shown is no witness, and by record time no bound either."""
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land(until=until)
-    place.broker.forgets = True
-    log.append(Kind.RECORD, 5, at=END + HOUR / 2)
-    place.look(NOW + HOUR, until=until)
-    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
-    del log.entries[5:]
-
-    place.look(NOW + 2 * HOUR, until=until)
-
-    assert place.proven.proof_of(END + 2 * HOUR) is not Proof.PROVEN
-    log.append(Kind.RECORD, 9, at=END + HOUR + HOUR / 2)
-    land_feed(place.on(NOW + 2 * HOUR, until=until), None, ONE)
-    assert place.proven.proof_of(END + 2 * HOUR) is not Proof.PROVEN
 
 
 def test_a_border_that_waits_for_a_publish_is_not_complete(place: Place) -> None:

@@ -167,7 +167,7 @@ def _window_ends(facts: PlanFacts) -> Generator[Question, FirstOffsets, FirstOff
     if facts.by_windows is None:
         return None
     end, snapshot = facts.by_windows[0].until_instant, facts.seen.snapshot
-    if snapshot.border and snapshot.border.instant == end:
+    if snapshot.border and snapshot.border.instant == end and snapshot.border.offsets:
         return snapshot.border.offsets
     return (yield Question(end, tuple(snapshot.partitions)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -36,11 +36,14 @@ class WindowBorder:
 
     instant: datetime
     """The window's end (excluded)."""
-    offsets: Mapping[int, int | None]
-    """The first offset at or after it; None where no record is as late."""
-    from_future: Mapping[int, int]
-    """By partition, the offset at the border where that record claims a time that is still to come:
-    whatever follows it, the index tells of no window's end behind it."""
+    offsets: Mapping[int, int | None] = field(default_factory=dict)
+    """The first offset at or after it; None where no record is as late. Empty where it was not
+    told of this very log."""
+    ends: Mapping[int, int] = field(default_factory=dict)
+    """End (excluded) of what may be older; only of partitions of which that is known."""
+    from_future: Mapping[int, int] = field(default_factory=dict)
+    """By partition, the offset at the border where that record claims a time that is still far
+    ahead: whatever follows it, the index tells of no window's end behind it."""
 
 
 class OfOneLog(Protocol):
@@ -79,17 +82,7 @@ class BrokerSnapshot:
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
     border: WindowBorder | None = None
-    """Of the newest window, for a feed that lands by windows; None for any other, and where one of
-    the partitions could not be asked."""
-
-    def border_of(self, partition: int) -> int | None:
-        """End (excluded) of what may be older than the border; None without a border."""
-        if self.border is None:
-            return None
-        until, first = self.partitions[partition].high_watermark, self.border.offsets[partition]
-        if first is None or partition in self.border.from_future:
-            return until
-        return min(first, until)
+    """Of the newest window, for a feed that lands by windows."""
 
     def is_of(self, other: OfOneLog) -> bool:
         """True when both are of one life of the topic: it was not re-created in between, and no

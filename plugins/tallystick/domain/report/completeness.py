@@ -31,94 +31,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.report.standing import LastHeard
+from tallystick.domain.report.looks import Look
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
-from tallystick.domain.rules.n1_overdue import NO_RECONCILE, STORAGE_IS_DUE
+from tallystick.domain.rules.n1_overdue import NO_RECONCILE
 from tallystick.domain.rules.n3_unfinished_batch import NO_MANIFEST
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
 
-# Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
-CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
-
 # What the first has landed was proven at its commit, and is where readers look; of the second each
 # look has its own doubt.
 _HOLD_NOTHING_BACK: Final = {NO_MANIFEST, NO_RECONCILE}
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The high watermarks that one snapshot showed."""
-
-    looked_at: datetime
-    """Before the broker was asked; never later than the ledger's clock was then."""
-    topic_id: str
-    partitions: Sequence[int]
-    """Ascending."""
-    high_watermarks: Sequence[int]
-    """Excluded; one for each of `partitions`."""
-    leaderless: frozenset[int] = frozenset()
-    """Partitions that could not be asked."""
-    doubt: str | None = None
-    """Why it proves nothing, as a sentence; None for a look that does."""
-    border_at: datetime | None = None
-    """The end of the window that it asked the time index for; None where it asked for none."""
-    borders: Sequence[int] = ()
-    """Excluded; one for each of `partitions`: up to there records may be older than the border."""
-
-    @property
-    def by_window(self) -> Look:
-        """What it proves of the window's end, in place of the instant of the look."""
-        at = self.border_at or self.looked_at
-        return replace(self, looked_at=at, high_watermarks=self.borders or self.high_watermarks)
-
-
-def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
-    """Why a look proves nothing whose asker's clock was ahead of the ledger's when it was kept.
-
-    A clock that is behind proves less, and never too much.
-    """
-    ahead = asked_at - recorded_at
-    if ahead <= CLOCKS_MAY_DIFFER:
-        return None
-    return (
-        "the look proves nothing, for the clock of the machine that asked the broker was"
-        f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
-    )
-
-
-def doubt_of_storage(
-    looked_at: datetime, storage: LastHeard, first_look_at: datetime
-) -> str | None:
-    """Why a look proves nothing that nobody has compared with storage; None for any other.
-
-    Each commit has read its own files back, so the feed's first look is as good as an answer.
-    """
-    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + STORAGE_IS_DUE
-    if since and looked_at > since:
-        return f"the look proves nothing, for storage is silent since {since:%Y-%m-%d %H:%M} UTC."
-    if looked_at > overdue:
-        return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class CameLate:
-    """Landed rows that lie under later windows than their own."""
-
-    before: datetime | None
-    """Where it is given, those from before it, under windows that begin at it or later."""
-    rows: int
-    """At most, before an instant: of a file with such a row, all late ones are counted."""
-    oldest_at: datetime
-    batch_id: BatchId
-    """The newest batch that holds some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +119,8 @@ class Completeness:
         instants = [each.up_to for each in self.partitions if each.up_to is not None]
         if self.blocked_by or not instants or len(instants) < len(self.partitions):
             return None
-        return min(instants)
+        least = min(instants)
+        return None if self.began_at and least < self.began_at else least
 
     def proof_of(self, instant: datetime) -> Proof:
         """If everything before the instant is proven to be landed; see `CompleteBy`."""
@@ -317,10 +245,12 @@ class _Search:
     """True when the partition has no log any more, and all that its logs ever showed is clean."""
     was_shown: bool = False
 
-    def is_proven_without(self, look: Look) -> bool:
+    def is_proven_without(self, look: Look, partition: int) -> bool:
         """True when a look that does not show the partition is the answer."""
         if look.doubt:
             self.doubt = self.doubt or look.doubt
+        elif partition in look.leaderless:
+            return False
         elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
             self.up_to = look.looked_at
             return True
@@ -366,14 +296,13 @@ class _Searches:
 
     def look(self, look: Look) -> None:
         shown = dict(zip(look.partitions, look.high_watermarks, strict=True))
-        for partition in shown:
+        for partition in (*shown, *look.leaderless):
             if partition not in self.done and partition not in self.waiting:
                 self.waiting[partition] = _Search(self.logs.get(partition, {}))
         for partition, search in list(self.waiting.items()):
             high_watermark = shown.get(partition)
             if high_watermark is None:
-                is_absent = partition not in look.leaderless
-                is_proven = is_absent and search.is_proven_without(look)
+                is_proven = search.is_proven_without(look, partition)
             else:
                 is_proven = search.is_proven_by(look, high_watermark)
             if is_proven:

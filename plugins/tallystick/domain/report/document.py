@@ -18,9 +18,10 @@ from typing import Final
 
 from tallystick.domain.batches.paths import page_taken_at
 from tallystick.domain.plain_json import from_plain, to_plain
-from tallystick.domain.report.completeness import CameLate, CompleteBy
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.verdicts import Verdict
 
 FORMAT: Final = "tallystick-report-1"

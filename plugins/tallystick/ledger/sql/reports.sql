@@ -5,7 +5,7 @@ UPDATE broker_snapshot SET doubt = :doubt WHERE snapshot_id = :snapshot_id AND d
 -- name: look_places
 -- When the broker was looked at, in the order in which the looks began; those that are whole.
 SELECT snapshot_id, looked_at, border_at,
-       doubt IS NOT NULL OR taken_at - recorded_at > :clocks_may_differ AS is_doubted
+       looked_at > min(looked_at) OVER (ORDER BY look_number DESC) AS is_ahead
   FROM broker_snapshot
  WHERE feed = :feed AND shown IS NOT NULL
  ORDER BY look_number;

@@ -6,7 +6,7 @@ Then what the time index answers to a decision.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -22,6 +22,7 @@ from tallystick.errors import (
     AnotherCluster,
     BrokerUnavailable,
     PartitionsLeaderless,
+    SourceError,
     SourceRefused,
     TopicGone,
     TopicUnknown,
@@ -36,6 +37,8 @@ _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
 # A producer's clock may be ahead of ours by this much before its records count as from the future.
 _CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
+# A record that is ahead by more than this tells of no window's end until its time has come.
+_CLOCKS_IN_STEP: Final = timedelta(minutes=1)
 
 
 def observe(services: Services, accounts: Accounts) -> Observation:
@@ -53,37 +56,69 @@ def observe(services: Services, accounts: Accounts) -> Observation:
             break
     generations = accounts.generations
     return Observation(
-        snapshot=_with_border(services, snapshot),
+        snapshot=_with_border(services, snapshot, generations),
         logs=logs,
         start_offsets={} if generations else _start_offsets(services, snapshot),
         first_batches=_first_batches(services, snapshot, generations),
     )
 
 
-def _with_border(services: Services, snapshot: BrokerSnapshot) -> BrokerSnapshot:
-    """The snapshot, for a feed that lands by windows with where the newest one that is over ended.
-
-    The time index is asked by the topic's name: a topic that was re-created since has no border.
-    """
-    windows, broker, topic = services.feed.windows, services.broker, services.topic
+def _with_border(
+    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> BrokerSnapshot:
+    """The snapshot, for a feed that lands by windows with where the newest one has ended."""
+    windows = services.feed.windows
     if windows is None:
         return snapshot
-    instant, known = windows.at_or_before(snapshot.taken_at), snapshot.partitions
+    border = WindowBorder(windows.at_or_before(snapshot.taken_at))
+    try:
+        border = _border_told(services, snapshot, border.instant, generations)
+    except SourceError as error:
+        log.warning("Where the window's end lies is not known: %s", error)
+    return replace(snapshot, border=border)
+
+
+def _border_told(
+    services: Services,
+    snapshot: BrokerSnapshot,
+    instant: datetime,
+    generations: Mapping[int, GenerationAccount],
+) -> WindowBorder:
+    """The border that the time index tells. It is asked by the topic's name, of whoever leads:
+    where that has changed since the snapshot, nothing is known. Raises SourceError.
+    """
+    broker, topic, known = services.broker, services.topic, snapshot.partitions
     first = broker.offsets_at(topic, instant, tuple(known))
     more = [
         partition
         for partition, offset in first.items()
         if offset is not None and offset + 1 < known[partition].high_watermark
     ]
-    later = broker.offsets_at(topic, snapshot.taken_at + _CLOCKS_MAY_DIFFER, more) if more else {}
-    from_future = {
-        partition: offset
-        for partition, offset in later.items()
-        if offset is not None and offset == first[partition]
-    }
-    if broker.identity(topic) != snapshot.topic_id:
-        return snapshot
-    return replace(snapshot, border=WindowBorder(instant, first, from_future))
+    ahead = _still_at(services, first, more, snapshot.taken_at + _CLOCKS_IN_STEP)
+    from_future = _still_at(services, first, tuple(ahead), snapshot.taken_at + _CLOCKS_MAY_DIFFER)
+    after = broker.snapshot(topic)
+    if not after.is_of(snapshot):
+        return WindowBorder(instant)
+    ends: dict[int, int] = {}
+    for partition, bounds in known.items():
+        now, offset = after.partitions.get(partition), first[partition]
+        if now is None or now.leader_epoch != bounds.leader_epoch or partition in ahead:
+            continue
+        account = generations.get(partition)
+        # A leader whose high watermark lags does not know how far the log was seen to reach.
+        seen = account.last_seen_until if account and snapshot.is_of(account) else 0
+        ends[partition] = max(bounds.high_watermark, seen) if offset is None else offset
+    return WindowBorder(instant, first, ends, from_future)
+
+
+def _still_at(
+    services: Services, first: FirstOffsets, partitions: Sequence[int], instant: datetime
+) -> dict[int, int]:
+    """By partition, its first offset, where that is the first one as late as the instant, too."""
+    if not partitions:
+        return {}
+    later = services.broker.offsets_at(services.topic, instant, partitions)
+    return {each: at for each, at in later.items() if at is not None and at == first[each]}
 
 
 def _looked(

@@ -6,24 +6,21 @@ A report is entered whole or not at all. Reading one back asks the ledger and no
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from tallystick.domain.batches.paths import directory_of, page_name, report_page
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.completeness import (
-    CameLate,
     CompleteBy,
     Completeness,
-    Look,
     Proof,
     completeness_of,
-    doubt_of_storage,
     would_hold_back,
 )
 from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
@@ -37,6 +34,7 @@ from tallystick.domain.report.document import (
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import CameLate, Look, doubt_of_storage, look_of_window
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import not_shown_yet
@@ -45,7 +43,14 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import IngestionError, LedgerError
 from tallystick.ledger.ledger import Ledger
-from tallystick.ledger.reports import LandedTotals, LookPlace, LookSums, WindowTotals, proving_looks
+from tallystick.ledger.reports import (
+    LandedTotals,
+    LookPlace,
+    LookSums,
+    Proving,
+    WindowTotals,
+    proving_looks,
+)
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
@@ -56,6 +61,9 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
+_SET_BACK: Final = (
+    "the look proves nothing, for a later one is of an earlier time: a clock was ahead."
+)
 _ALL_REPORTS: Final = 1_000_000
 _AGES_SECONDS: Final = tuple(
     3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
@@ -106,6 +114,13 @@ def feed_completeness(
     return replace(found, accepted=accepted)
 
 
+def tell_complete(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
+    """What the feed is complete up to by now, kept for pages and metrics."""
+    found = feed_completeness(ledger, feed)
+    ledger.tell_complete(feed, found.proven.up_to, found.proven.by)
+    return found
+
+
 def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument:
     """The document of this reconcile; it is not stored yet."""
     with at(services, "report"):
@@ -119,6 +134,7 @@ def store_report(services: Services, document: ReportDocument, made_by: Owner | 
     """
     with at(services, "report"):
         number = services.ledger.store_report(document, made_by)
+        tell_complete(services.ledger, services.feed_name)
     log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
     try:
         _fold(services)
@@ -175,11 +191,12 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     shown = _spread([(each.looked_at, each) for each in in_time], reconciled.taken_at)
     covering = shown
     if by is CompleteBy.RECORD_TIME:
-        at_borders = [(each.border_at, each) for each in reversed(proving) if each.border_at]
-        covering = _spread(at_borders, reconciled.taken_at)
-    looks = ledger.looks([each.snapshot_id for each in covering.places])
+        firsts = [(border_at, looks[0]) for border_at, looks in reversed(proving)]
+        covering = _spread(firsts, reconciled.taken_at)
+    found = ledger.looks([each.snapshot_id for each in covering.places])
+    looks = [found[each.snapshot_id] for each in covering.places if each.snapshot_id in found]
     if by is CompleteBy.RECORD_TIME:
-        looks = [each.by_window for each in looks]
+        looks = [one for each in looks if (one := look_of_window(iter((each,)), ()))]
     sums = ledger.look_sums([each.snapshot_id for each in shown.places])
     totals = ledger.landed_totals(
         feed,
@@ -200,9 +217,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         complete_window_end=complete.window_end,
         complete_by=complete.proven.by,
         late=complete.late,
-        held_back_by=held_back_by(
-            reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
-        ),
+        held_back_by=_held_back(reconciled, complete),
         levels=tuple(each.value for each in reconciled.levels),
         deepest=reconciled.deepest.value,
         silent=tuple(each.value for each in reconciled.silent),
@@ -219,6 +234,16 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         second_reader=_compared_part(reconciled.second_read),
         warnings=tuple(reconciled.warnings),
     )
+
+
+def _held_back(reconciled: ReconcileReport, complete: FeedCompleteness) -> tuple[str, ...]:
+    """Why it is not complete up to now; by record time, to the newest window that was looked at."""
+    proven, until = complete.proven, reconciled.taken_at
+    if proven.by is CompleteBy.RECORD_TIME:
+        until = proven.newest_look_at or until
+        if proven.proof_of(until) is Proof.PROVEN:
+            return ()
+    return held_back_by(reconciled.topic, proven, until, complete.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,19 +280,19 @@ def _completeness(
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
     by, proving = proving_looks(places)
-    looks = (
-        replace(
-            each,
-            doubt=each.doubt
-            or doubt_of_storage(each.looked_at, heard[Level.L2], places[0].looked_at),
-        )
-        for each in _looks(ledger, proving[:MOST_LOOKS])
-    )
+    reading = _Reading(ledger, heard, places)
+    if by is CompleteBy.READABLE:
+        looks = reading.looks([look for _, theirs in proving for look in theirs])
+    else:
+        living = [
+            p for p, lives in generations.items() if lives[-1].state != GenerationState.CLOSED
+        ]
+        looks = reading.looks_of_windows(proving, living)
     unpublished = [told for each in ledger.unpublished(feed) for told in not_shown_yet(each.plan)]
     proven = completeness_of(
         generations,
         [*findings, *unpublished],
-        (each.by_window for each in looks) if by is CompleteBy.RECORD_TIME else looks,
+        looks,
         first_look_at=places[0].looked_at if places else None,
         by=by,
     )
@@ -294,11 +319,41 @@ def _heard_now(before: Heard, reconciled: ReconcileReport) -> Heard:
     }
 
 
-def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:
-    """The looks in this order; fetched as they are needed."""
-    for begin in range(0, len(places), _LOOKS_AT_ONCE):
-        some = places[begin : begin + _LOOKS_AT_ONCE]
-        yield from ledger.looks([each.snapshot_id for each in some])
+@dataclass(slots=True)
+class _Reading:
+    """Looks with their doubts, read as they are needed, and no more than so many."""
+
+    ledger: Ledger
+    heard: Heard
+    places: Sequence[LookPlace]
+    left: int = MOST_LOOKS
+
+    def looks(self, places: Sequence[LookPlace]) -> Iterator[Look]:
+        """These looks, in this order."""
+        for begin in range(0, len(places), _LOOKS_AT_ONCE):
+            some = places[begin : begin + min(_LOOKS_AT_ONCE, self.left)]
+            self.left -= len(some)
+            found = self.ledger.looks([each.snapshot_id for each in some])
+            for each in some:
+                if each.snapshot_id in found:
+                    yield self._doubted(found[each.snapshot_id], each)
+
+    def looks_of_windows(self, proving: Proving, partitions: Collection[int]) -> Iterator[Look]:
+        """One for each window: most need a single look."""
+        for begin in range(0, len(proving), _LOOKS_AT_ONCE):
+            some = proving[begin : begin + _LOOKS_AT_ONCE]
+            firsts = list(self.looks([looks[0] for _, looks in some]))
+            for first in firsts:
+                more = next(looks[1:] for at, looks in some if at == first.border_at)
+                look = look_of_window(chain([first], self.looks(more)), partitions)
+                if look:
+                    yield look
+
+    def _doubted(self, look: Look, place: LookPlace) -> Look:
+        first_at, storage = self.places[0].looked_at, self.heard[Level.L2]
+        of_clock = _SET_BACK if place.is_ahead else None
+        doubt = look.doubt or of_clock or doubt_of_storage(look.looked_at, storage, first_at)
+        return replace(look, doubt=doubt)
 
 
 def _finding_parts(

@@ -14,14 +14,9 @@ from tallystick.domain.batches.batch import WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.report.completeness import (
-    CompleteBy,
-    Completeness,
-    Look,
-    Proof,
-    completeness_of,
-)
+from tallystick.domain.report.completeness import CompleteBy, Completeness, Proof, completeness_of
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import Look, look_of_window
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.n3_unfinished_batch import (
     LostManifest,
@@ -438,14 +433,14 @@ class TimedWorld(World):
     """By partition: the minute that each record claims, in any order."""
 
     def looks(self) -> list[Look]:
-        return [
-            replace(
-                look,
-                border_at=minute(at - at % 4),
-                borders=[self._border(partition, at) for partition in look.partitions],
-            ).by_window
-            for at, look in zip(sorted(self.looked_at, reverse=True), super().looks(), strict=True)
-        ]
+        """Of each window what its looks prove, the newest one first."""
+        of_windows: dict[int, list[Look]] = {}
+        for at, look in zip(sorted(self.looked_at), reversed(super().looks()), strict=True):
+            borders = [self._border(partition, at) for partition in look.partitions]
+            seen = replace(look, border_at=minute(at - at % 4), borders=borders)
+            of_windows.setdefault(at - at % 4, []).append(seen)
+        found = [look_of_window(iter(of_windows[each]), ()) for each in sorted(of_windows)]
+        return [each for each in reversed(found) if each]
 
     def _border(self, partition: int, at: int) -> int:
         """What the time index says of the newest window that is over."""
@@ -481,7 +476,7 @@ def timed_worlds(draw: st.DrawFn) -> TimedWorld:
 def test_by_record_time_a_window_lacks_nothing_that_was_there_but_what_came_late(
     world: TimedWorld,
 ) -> None:
-    looks = sorted(world.looks(), key=lambda each: each.looked_at, reverse=True)
+    looks = world.looks()
     ends = {p: max([0, *(world.there(p, at) for at in world.looked_at)]) for p in world.lost}
     accounts = [
         an_account(partition=each, frontier=frontier, last_seen_until=ends[each])

@@ -86,7 +86,7 @@ class Facts:
     def _with_border(self, snapshot: BrokerSnapshot) -> BrokerSnapshot:
         at = self.future_at
         future = {} if at is None else {0: at}
-        return replace(snapshot, border=WindowBorder(NOON, {0: at}, future))
+        return replace(snapshot, border=WindowBorder(NOON, {0: at}, {}, future))
 
 
 def ended(logs: Iterable[GenerationAccount]) -> list[tuple[GenerationAccount, str, str]]:
