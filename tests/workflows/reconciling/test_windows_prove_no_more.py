@@ -1,9 +1,9 @@
-"""Attacks on `complete up to, by record time`: each failing test is a hole in the rule it names."""
+"""A window's end is proven by what was heard and no more, whatever log, leader or clock changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
@@ -11,107 +11,20 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.identities import Owner
-from tallystick.domain.logs.snapshot import BrokerSnapshot, EpochEnd
-from tallystick.domain.report.completeness import CompleteBy, Completeness, Proof
+from tallystick.domain.report.completeness import CompleteBy, Proof
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
-from tallystick.errors import BrokerUnavailable, StorageUnavailable
-from tallystick.settings.feed import Feed
+from tallystick.errors import StorageUnavailable
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.rebuilding.rebuild import rebuild
 from tallystick.workflows.reconciling.reconciliation import reconcile
-from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
+from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tallystick.workflows.repairing.repair import repair_feed
-from tallystick.workflows.services import Services
-from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
-from tests.support.story import FEED, Story, a_feed
+from tests.support.scripted_broker import NOW, Kind
+from tests.support.story import FEED, Story
+from tests.support.timed_story import END, HOUR, MINUTE, ONE, Place, Timed, place_of
 from tests.support.waivers import accept
-
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
-END = NOW.replace(minute=0, second=0, microsecond=0)
-ONE = Owner("one")
-
-
-@dataclass
-class At:
-    """The clock of all machines; the ledger's is ahead of it."""
-
-    broker: Any
-
-    def now(self) -> datetime:
-        return self.broker.at  # type: ignore[no-any-return]
-
-    def pause(self, seconds: float) -> None:
-        return None
-
-
-class Timed(ScriptedBroker):
-    """Is asked at an instant that the test sets; its high watermarks may lag."""
-
-    at = NOW
-    lag = 0
-    forgets = False
-    """True: it knows no epochs."""
-    unindexed: frozenset[int] = frozenset()
-    """Partitions whose time index does not answer."""
-
-    def snapshot(self, topic: str) -> BrokerSnapshot:
-        seen = super().snapshot(topic)
-        bounds = {
-            number: replace(
-                each,
-                high_watermark=each.high_watermark - self.lag,
-                last_stable_offset=each.last_stable_offset - self.lag,
-                leader_epoch=None if self.forgets else each.leader_epoch,
-            )
-            for number, each in seen.partitions.items()
-        }
-        return replace(seen, taken_at=self.at, partitions=bounds)
-
-    def epoch_ends(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
-        return {} if self.forgets else super().epoch_ends(topic, epochs)
-
-    def offsets_at(
-        self, topic: str, instant: datetime, partitions: Collection[int]
-    ) -> Mapping[int, int | None]:
-        if self.unindexed & {*partitions}:
-            raise BrokerUnavailable("scripted", f"no leader for {self.unindexed}")
-        return super().offsets_at(topic, instant, partitions)
-
-
-@dataclass
-class Place:
-    story: Story
-    broker: Timed
-
-    def on(self, at: datetime = NOW, cron: str = "0 * * * *", **more: Any) -> Services:
-        self.broker.at = at
-        feed: Feed = a_feed(until=more.pop("until", "window_end"), **more.pop("plan", {}))
-        settings = feed.model_dump()
-        settings["schedule"]["cron"] = cron
-        settings["source"].update(more.pop("source", {}))
-        feed = Feed.model_validate(settings)
-        return replace(self.story.services(), feed=feed, clock=At(self.broker), **more)
-
-    def land(self, at: datetime = NOW, cron: str = "0 * * * *", **more: Any) -> None:
-        assert not land_feed(self.on(at, cron, **more), None, ONE).errors
-
-    def look(self, at: datetime = NOW, cron: str = "0 * * * *", **more: Any) -> Any:
-        services = self.on(at, cron, **more)
-        found = reconcile(services)
-        store_report(services, report_of(services, found))
-        return found
-
-    @property
-    def proven(self) -> Completeness:
-        return feed_completeness(self.story.services().ledger, FEED).proven
-
-
-def place_of(dsn: str, directory: Path, partitions: int = 1) -> Place:
-    broker = Timed("orders", partitions=partitions)
-    return Place(Story(dsn, directory, broker), broker)
 
 
 @pytest.fixture
@@ -122,9 +35,6 @@ def place(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
 @pytest.fixture
 def pair(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
     return place_of(ledger_databases(), tmp_path, 2)
-
-
-# --- says more than was heard -----------------------------------------------------------------
 
 
 def test_a_high_watermark_that_lags_at_a_later_window_proves_nothing(place: Place) -> None:
@@ -473,148 +383,4 @@ def test_a_partition_that_was_added_and_never_had_a_leader_holds_the_feed_back(
 
     place.look(NOW + HOUR + MINUTE)
 
-    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
-
-
-# --- stays unproven while all is landed -------------------------------------------------------
-
-
-def test_a_partition_whose_leader_was_away_at_a_windows_first_look_is_proven_by_a_later_one(
-    pair: Place,
-) -> None:
-    for log in pair.broker.logs.values():
-        log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    pair.land(NOW - HOUR)
-    pair.broker.leaderless = {1}
-    land_feed(pair.on(NOW), None, ONE)
-    pair.broker.leaderless = set()
-    pair.land(NOW + MINUTE)
-
-    assert pair.look(NOW + 2 * MINUTE).verdict is Verdict.PROVEN_OK
-
-    assert pair.story.published_offsets() == {each: [*range(5)] for each in (0, 1)}
-    assert pair.proven.proof_of(END) is Proof.PROVEN
-
-
-def test_a_partition_that_was_added_after_a_windows_first_look_is_proven_by_a_later_one(
-    place: Place,
-) -> None:
-    """Of a daily window nothing is proven for the rest of the day."""
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land()
-    assert place.proven.proof_of(END) is Proof.PROVEN
-    place.broker.logs[1] = type(log)()
-    place.broker.logs[1].append(Kind.RECORD, 5, at=END - HOUR / 3)
-
-    place.land(NOW + MINUTE)
-    assert place.look(NOW + 2 * MINUTE).verdict is Verdict.PROVEN_OK
-
-    assert place.proven.proof_of(END) is Proof.PROVEN
-
-
-def test_a_log_whose_time_index_does_not_answer_does_not_silence_all_others(pair: Place) -> None:
-    """`BrokerSnapshot.border`: "None where one of the partitions could not be asked"."""
-    for log in pair.broker.logs.values():
-        log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    pair.land()
-    pair.broker.unindexed = frozenset({1})
-
-    found = pair.look(NOW + HOUR)
-
-    assert not found.silent
-    assert pair.story.services().ledger.look_places(FEED)[-1].looked_at == NOW + HOUR
-
-
-def test_a_log_of_which_nothing_is_due_yet_is_not_unknown(pair: Place) -> None:
-    """`is_blank`: by windows, records that no run may land yet are no sign that none was landed."""
-    pair.broker.logs[0].append(Kind.RECORD, 5, at=END - HOUR / 2)
-    pair.broker.logs[1].append(Kind.RECORD, 5, at=END + HOUR / 4)
-    pair.land()
-
-    assert pair.look(NOW + MINUTE).verdict is Verdict.PROVEN_OK
-    assert pair.proven.proof_of(END) is Proof.PROVEN
-
-
-def test_no_report_says_that_nobody_has_looked_where_somebody_has(place: Place) -> None:
-    """A feed in order, one minute after its window: "orders-0: nobody has looked at it since."."""
-    place.broker.logs[0].append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land()
-    services = place.on(NOW + MINUTE)
-
-    report = report_of(services, reconcile(services))
-
-    assert report.complete_up_to == END
-    assert not [each for each in report.held_back_by if "nobody has looked" in each]
-
-
-# --- held -------------------------------------------------------------------------------------
-
-
-def test_hourly_windows_that_become_daily_keep_what_was_proven(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land()
-    log.append(Kind.RECORD, 5, at=NOW)
-    place.land(NOW + HOUR, "0 0 * * *")
-    assert (place.proven.up_to, place.proven.by) == (END, CompleteBy.RECORD_TIME)
-    place.land(NOW + 12 * HOUR, "0 0 * * *")
-    assert place.proven.up_to == END + 12 * HOUR
-
-
-def test_to_and_fro_between_modes(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    place.land()
-    log.append(Kind.RECORD, 5, at=NOW)
-    place.look(NOW + MINUTE, until="now")
-    assert place.proven.proof_of(NOW + MINUTE) is not Proof.PROVEN
-    place.look(NOW + 2 * MINUTE)
-    assert place.proven.up_to == END
-    place.look(NOW + HOUR)
-    assert place.proven.proof_of(END + HOUR) is Proof.NOT_PROVEN
-
-
-def test_an_open_transaction_below_the_border(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 2, at=END - HOUR / 2)
-    log.open(3)
-    for entry in log.entries[2:]:
-        entry.timestamp_ms = int((END - HOUR / 3).timestamp() * 1000)
-    place.land()
-    assert place.proven.proof_of(END) is not Proof.PROVEN
-    log.end(is_committed=True)
-    place.land(NOW + MINUTE)
-    assert place.proven.proof_of(END) is Proof.PROVEN
-
-
-def test_records_without_a_time(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5)
-    for entry in log.entries:
-        entry.timestamp_ms = -1
-    plan_feed(place.on(), None, ONE)
-    assert place.proven.proof_of(END) is not Proof.PROVEN
-    place.land()
-    assert place.proven.proof_of(END) is Proof.PROVEN
-
-
-def test_a_topic_that_is_made_anew_within_a_window_with_a_tail_unread(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 5, at=END - HOUR / 2)
-    log.append(Kind.RECORD, 5, at=NOW)
-    place.land()
-    place.broker.recreate(1)
-    place.broker.logs[0].append(Kind.RECORD, 2, at=NOW + HOUR / 4)
-    place.land(NOW + HOUR)
-    assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
-
-
-def test_a_log_that_was_cut_below_a_border(place: Place) -> None:
-    log = place.broker.logs[0]
-    log.append(Kind.RECORD, 8, at=END - HOUR / 2)
-    place.land()
-    log.cut(4)
-    log.append(Kind.RECORD, 8, at=END + HOUR / 4)
-    land_feed(place.on(NOW + HOUR), None, ONE)
     assert place.proven.proof_of(END + HOUR) is not Proof.PROVEN
