@@ -251,7 +251,7 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
         f"Storage was heard last: {to_second(document.last_heard.get('L2'))}.",
         *(f"  {each}" for each in document.held_back_by),
         *(
-            [f"next: Nobody has looked at its log yet: tallystick reconcile {document.feed}"]
+            [f"next: It has no plan yet: tallystick land {document.feed}"]
             if document.newest_look_at is None
             else []
         ),

@@ -49,6 +49,7 @@ class PlanTerms:
 
     feed: FeedName
     topic: str
+    root: str
     isolation: Isolation
     limits: PlanLimits
     schedule: Borders | None
@@ -149,7 +150,8 @@ def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
     changes = judge_logs(accounts, seen, staged)
     # Claims that the log has lost are not released, also where an attempt may hold them.
     gone = judge_logs(accounts, seen).cuts if staged.held else changes.cuts
-    apart = taken_apart(accounts, seen.snapshot, facts.terms.isolation, gone, staged)
+    terms = facts.terms
+    apart = taken_apart(accounts, seen.snapshot, terms.isolation, gone, staged, terms.root)
     return replace(changes, cuts=(*changes.cuts, *apart.cuts)), apart.groups
 
 

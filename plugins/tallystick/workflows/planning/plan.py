@@ -191,6 +191,7 @@ def _terms(services: Services) -> PlanTerms:
     return PlanTerms(
         services.feed_name,
         services.topic,
+        services.root,
         services.isolation,
         PlanLimits(
             plan.max_records_per_run,
