@@ -99,6 +99,28 @@ def test_the_newest_of_the_runs_that_are_not_green_is_told(ran: Ran) -> None:
     assert told == [("told__48", True), ("told__71", False)]
 
 
+def test_a_run_that_waits_for_another_one_to_end_is_not_late() -> None:
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    from tallystick.domain.identities import FeedName
+    from tallystick.web.dag_heads import _dag_heads
+
+    def next_at(*, must_wait: bool) -> datetime | None:
+        with create_session() as session:
+            dag = session.query(DagModel).filter(DagModel.dag_id == "ingest_orders").one()
+            before = dag.is_paused, dag.next_dagrun_create_after, dag.exceeds_max_non_backfill
+            dag.is_paused, dag.next_dagrun_create_after = False, NOW
+            dag.exceeds_max_non_backfill = must_wait
+        found = _dag_heads()[FeedName("orders")]["ingest"].next_at
+        with create_session() as session:
+            dag = session.query(DagModel).filter(DagModel.dag_id == "ingest_orders").one()
+            dag.is_paused, dag.next_dagrun_create_after, dag.exceeds_max_non_backfill = before
+        return found
+
+    assert (next_at(must_wait=False), next_at(must_wait=True)) == (NOW, None)
+
+
 def test_who_may_not_see_runs_is_not_told_of_one(
     ran: Ran, ledger_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
