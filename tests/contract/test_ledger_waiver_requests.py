@@ -53,6 +53,18 @@ def newest(story: LedgerStory, number: int) -> WaiverRequest:
     return found
 
 
+def test_a_request_that_is_void_by_its_evidence_waits_for_nobody(
+    story: LedgerStory, number: int
+) -> None:
+    asked = story.ledger.ask_for_waiver(wish(story, number))
+    assert story.ledger.waiting_requests() == {FEED: [asked]}
+
+    change_evidence(story)
+
+    assert not newest(story, number).may_be_approved(story.finding(number).digest)
+    assert story.ledger.waiting_requests() == {}
+
+
 def test_one_asks_another_approves_and_the_finding_is_waived(
     story: LedgerStory, number: int
 ) -> None:

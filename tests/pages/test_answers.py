@@ -228,7 +228,8 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
 
     found = reading.in_short(answers, known, {}, LATER)
 
-    assert (found.wrong, found.yesterday_open) == (["whole", "begins"], ["behind"])
+    assert found.wrong == ["whole", "begins"]
+    assert found.yesterday_open == ["whole", "behind", "begins"], "one lost records since"
     assert (found.known, len(found.feeds)) == (3, 2), "one has no plan yet"
     assert found.today == midnight
 

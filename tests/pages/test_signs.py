@@ -22,7 +22,8 @@ REPORT = ReportHead(3, NOON - HOUR, Verdict.PROVEN_OK, NOON - HOUR, None)
 WHOLE = FeedAnswer(
     feed=FEED, topic="t", verdict=Verdict.PROVEN_OK, complete_up_to=NOON, complete_by=None,
     complete_told_at=None, lag=0, seconds_to_loss=None, partitions=1, looked_at=NOON,
-    report=REPORT, findings={}, open_findings=0, open_since=None, open_troubles=0, runs=(),
+    border_at=None, storage_heard_at=NOON - HOUR, report=REPORT, findings={}, open_findings=0,
+    open_since=None, failing_at=None, open_troubles=0, runs=(),
 )  # fmt: skip
 WISH = WaiverWish(finding_id=7, reason="known", asked_by="ada", expires_at=NOON + HOUR, digest="d")
 ASKED = WaiverRequest(number=1, wish=WISH, asked_at=NOON, has_expired=False)
@@ -38,6 +39,8 @@ def dags(**changed: Mapping[str, Any]) -> dict[str, DagHead]:
 
 
 FAILS = {"failing_since": NOON, "failed_run": "scheduled__1"}
+STUCK = FAILS | {"is_stuck": True}
+DEAD = {kind: {"next_at": NOON - 30 * HOUR} for kind in ("ingest", "reconcile", "deadline")}
 GONE = {kind: {"is_stale": True} for kind in ("ingest", "reconcile", "deadline")}
 ROWS: list[tuple[str, FeedAnswer | None, dict[str, DagHead], tuple[WaiverRequest, ...], list[str]]]
 ROWS = [
@@ -53,6 +56,36 @@ ROWS = [
     ("its file is broken", WHOLE, dags(**GONE), (), [f"Airflow has no ingest_{FEED}: ..., {NOON}"]),
     ("Airflow never had it", WHOLE, {}, (), [f"Airflow has no ingest_{FEED}: ..., None"]),
     ("a feed that was ended", None, dags(**GONE), (), []),
+    (
+        "its ingest is gone",
+        WHOLE,
+        dags(ingest={"is_stale": True}),
+        (),
+        [f"Airflow has no ingest_{FEED}: ..., {NOON}"],
+    ),
+    (
+        "its reconcile is gone",
+        WHOLE.but(storage_heard_at=NOON - 240 * HOUR),
+        dags(reconcile={"is_stale": True}),
+        (),
+        [f"Airflow has no reconcile_{FEED}: ..., {NOON}"],
+    ),
+    (
+        "a reconcile that never was, before the first plan",
+        None,
+        {"ingest": dags()["ingest"]},
+        (),
+        [f"Airflow has no reconcile_{FEED}: ..., None", "It has no plan yet, None"],
+    ),
+    (
+        "the scheduler is dead",
+        WHOLE.but(storage_heard_at=NOON - 49 * HOUR),
+        dags(**DEAD),
+        (),
+        [f"ingest_{FEED} has not begun, {NOON - 30 * HOUR}"],
+    ),
+    ("it begins at any moment", WHOLE, dags(ingest={"next_at": NOON - HOUR}), (), []),
+    ("no worker takes it", WHOLE, dags(ingest=STUCK), (), [f"ingest_{FEED} does not end, {NOON}"]),
     ("a deadline is red", WHOLE, dags(deadline=FAILS), (), [f"deadline_{FEED} fails, {NOON}"]),
     (
         "two are paused",
@@ -65,16 +98,22 @@ ROWS = [
     ("it has not begun", None, dags(), (), ["It has no plan yet, None"]),
     ("before its first plan", None, dags(ingest=FAILS), (), [f"ingest_{FEED} fails, {NOON}"]),
     (
-        "its proof is old",
-        WHOLE.but(report=replace(REPORT, taken_at=NOON - 49 * HOUR)),
+        "its proof is old, whatever the newest report has asked",
+        WHOLE.but(storage_heard_at=NOON - 49 * HOUR),
         dags(),
         (),
         [f"No reconcile has proven it, {NOON - 49 * HOUR}"],
     ),
-    ("never proven", WHOLE.but(report=None), dags(), (), ["No reconcile has proven it, None"]),
+    (
+        "never proven",
+        WHOLE.but(storage_heard_at=None),
+        dags(),
+        (),
+        ["No reconcile has proven it, None"],
+    ),
     (
         "its proof is old, for its reconcile fails",
-        WHOLE.but(report=None),
+        WHOLE.but(storage_heard_at=None),
         dags(reconcile=FAILS),
         (),
         [f"reconcile_{FEED} fails, {NOON}"],

@@ -17,6 +17,7 @@ from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
+from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -74,6 +75,8 @@ class FeedHead:
     report: ReportHead | None
     looked_at: datetime | None
     """The newest look at the broker."""
+    border_at: datetime | None
+    """The end of the newest window, as that look asked for it; None for a feed without windows."""
     complete: CompleteHead | None
     """None before the first run has ended."""
     lag: int | None
@@ -87,6 +90,8 @@ class FeedHead:
     """Findings that stand; those that two people accept count as WAIVED."""
     open_since: datetime | None
     """When the first of those was seen that nobody accepts; None without one."""
+    failing_at: datetime | None
+    """When the newest of these was seen that fails a run; None without one."""
     runs: Sequence[RunHead]
     """The newest first."""
 
@@ -175,22 +180,33 @@ class Overview(Tables):
         standing: defaultdict[str, dict[Verdict, int]] = defaultdict(dict)
         runs: defaultdict[str, list[RunHead]] = defaultdict(list)
         since: dict[str, datetime] = {}
+        failing: dict[str, datetime] = {}
         with self._connection.reading() as transaction:
             for row in transaction.rows("standing_counts", feed=feed):
                 counts, verdict = standing[row.feed], Verdict(row.verdict)
                 counts[verdict] = counts.get(verdict, 0) + row.findings
                 if verdict is not Verdict.WAIVED:
                     since[row.feed] = min(row.since, since.get(row.feed, row.since))
+                if verdict in FAILING_VERDICTS:
+                    failing[row.feed] = max(row.newest_at, failing.get(row.feed, row.newest_at))
             for row in transaction.rows("newest_runs", feed=feed, most=most_runs):
                 runs[row.feed].append(_run_head(row))
             heard = _last_heard(transaction, feed)
             rows = transaction.rows("feed_heads", feed=feed)
         return [
             _feed_head(
-                row, standing[row.feed], since.get(row.feed), runs[row.feed], heard[row.feed]
+                row,
+                standing[row.feed],
+                (since.get(row.feed), failing.get(row.feed)),
+                runs[row.feed],
+                heard[row.feed],
             )
             for row in rows
         ]
+
+    def ended_feeds(self) -> Mapping[str, datetime]:
+        """The feeds that were retired, and when."""
+        return {row.feed: row.retired_at for row in self._connection.rows("ended_feeds")}
 
     def last_heard(self, feed: FeedName) -> Heard:
         """When each witness of the feed answered last, by its stored reports."""
@@ -340,7 +356,7 @@ def _waiting(row: Any, ends: Mapping[int, int]) -> list[int | None]:
 def _feed_head(
     row: Any,
     standing: Mapping[Verdict, int],
-    open_since: datetime | None,
+    seen: tuple[datetime | None, datetime | None],
     runs: Sequence[RunHead],
     heard: Heard,
 ) -> FeedHead:
@@ -354,13 +370,15 @@ def _feed_head(
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,
+        border_at=row.border_at,
         complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
         lag=sum(each or 0 for each in waiting) if is_told else None,
         is_blank=any(is_empty and left != 0 for is_empty, left in zip(row.empty, due, strict=True)),
         lost_at=row.lost_at,
         heard=heard,
         standing=standing,
-        open_since=open_since,
+        open_since=seen[0],
+        failing_at=seen[1],
         runs=runs,
     )
 

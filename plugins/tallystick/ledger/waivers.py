@@ -74,7 +74,8 @@ class Waivers(Tables):
         """By feed, the requests that can still be approved, oldest first."""
         found: dict[str, list[WaiverRequest]] = {}
         for row in self._connection.rows("waiting_requests"):
-            found.setdefault(row.feed, []).append(_as_request(row))
+            if evidence_digest(row.evidence) == row.evidence_sha256:
+                found.setdefault(row.feed, []).append(_as_request(row))
         return found
 
     def ask_for_waiver(self, wish: WaiverWish) -> WaiverRequest:

@@ -58,12 +58,18 @@ class FeedAnswer(Part):
     """Until retention may take the oldest of them, at least."""
     partitions: int
     looked_at: datetime | None
+    border_at: datetime | None
+    """The end of the newest window at that look; null for a feed that lands all it can read."""
+    storage_heard_at: datetime | None
+    """When a reconcile heard storage last."""
     report: ReportHead | None
     findings: Mapping[str, int]
     """How many stand, by verdict; accepted ones as WAIVED."""
     open_findings: int
     open_since: datetime | None
     """When the first of them was seen."""
+    failing_at: datetime | None
+    """When the newest of them was seen that fails a run."""
     open_troubles: int | None
     """What they come from: one deleted file of six partitions is one. Null where more than 2 000
     findings would have to be read, of a list those of the feeds before it, too."""
@@ -79,13 +85,13 @@ class FeedsAnswer(Part):
     wrong: Sequence[str]
     """Feeds with a sign."""
     known: int
-    """How many feeds there are, with those that Airflow has and no plan has begun."""
+    """How many feeds there are, with those of which Airflow has DAGs only."""
     signs: Sequence[Sign]
     """All that is wrong, of the worst feed first."""
     today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]
-    """Feeds that their newest report does not prove complete up to there."""
+    """Feeds that are not proven complete up to there, or to their newest window before it."""
 
 
 class PartitionAnswer(Part):

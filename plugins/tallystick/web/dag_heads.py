@@ -6,21 +6,22 @@ on record as stale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from airflow.models.dag import DagModel, DagTag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from fastapi.concurrency import run_in_threadpool
-from sqlalchemy import func, or_
+from sqlalchemy import String, and_, cast, false, func, or_
 
 from tallystick.domain.identities import FeedName
 from tallystick.orchestration.dag_ids import SCHEDULED, TAG, feed_of
 
-_LOOKS_BACK: Final = timedelta(days=14)
+_ENDS_WITHIN: Final = timedelta(days=1)
+"""Whatever takes a run longer, somebody should look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,14 @@ class DagHead:
     """True once no DAG file has it any more."""
     parsed_at: datetime
     next_at: datetime | None
-    """None where it is paused, or begins after others only."""
+    """None where it is paused, begins after others only, or waits for a run to end."""
     failing_since: datetime | None = None
-    """When the first of those failed runs was due that no green one has followed."""
+    """When the first of those runs was due that have failed, or have not ended in a day, and that
+    no green one has followed. Dry runs count for nothing."""
     failed_run: str | None = None
     """The newest of these."""
+    is_stuck: bool = False
+    """True where that one has not ended."""
 
     @property
     def kind(self) -> str:
@@ -64,40 +68,52 @@ def _dag_heads() -> DagHeads:
                 DagModel.is_stale,
                 DagModel.last_parsed_time,
                 DagModel.next_dagrun_create_after,
+                # Airflow 3.1 has no such column, and keeps no next run meanwhile.
+                getattr(DagModel, "exceeds_max_non_backfill", false()),
             )
             .join(DagTag, DagTag.dag_id == DagModel.dag_id)
             .filter(DagTag.name == TAG)
             .order_by(DagModel.dag_id)
             .all()
         )
-        failing: dict[str, tuple[datetime, str]] = {}
-        since = datetime.now(UTC) - _LOOKS_BACK
-        green = (
-            session.query(DagRun.dag_id, func.max(DagRun.run_after).label("at"))
-            .filter(DagRun.state == "success", DagRun.run_after > since)
-            .group_by(DagRun.dag_id)
-            .subquery()
-        )
-        failed = (
-            session.query(DagRun.dag_id, DagRun.run_after, DagRun.run_id)
-            .outerjoin(green, green.c.dag_id == DagRun.dag_id)
-            .filter(DagRun.dag_id.in_([each.dag_id for each in known]))
-            .filter(DagRun.state == "failed", DagRun.run_after > since)
-            .filter(or_(green.c.at.is_(None), DagRun.run_after > green.c.at))
-            .order_by(DagRun.run_after)
-        )
-        for dag_id, due_at, run_id in failed:
-            failing[dag_id] = (failing.get(dag_id, (due_at,))[0], run_id)
-    for dag_id, is_paused, is_stale, parsed_at, next_at in known:
+        failing = _failing(session, [each.dag_id for each in known])
+    for dag_id, is_paused, is_stale, parsed_at, next_at, must_wait in known:
         feed = feed_of(dag_id)
         head = DagHead(
             dag_id,
             is_paused,
             is_stale,
             parsed_at,
-            None if is_paused else next_at,
+            None if is_paused or must_wait else next_at,
             *failing.get(dag_id, ()),
         )
         if feed and head.kind in SCHEDULED:
             found.setdefault(feed, {})[head.kind] = head
     return found
+
+
+def _failing(session: Any, dag_ids: Sequence[str]) -> Mapping[str, tuple[datetime, str, bool]]:
+    """By DAG, what a head says of its runs; one row for each DAG, however many runs it had."""
+    said = func.coalesce(cast(DagRun.conf["dry_run"].as_string(), String(8)), "")
+    ours = (DagRun.dag_id.in_(dag_ids), said.not_in(["true", "1"]))
+    green = (
+        session.query(DagRun.dag_id, func.max(DagRun.run_after).label("at"))
+        .filter(*ours, DagRun.state == "success")
+        .group_by(DagRun.dag_id)
+        .subquery()
+    )
+    begun_at = func.coalesce(DagRun.start_date, DagRun.queued_at, DagRun.run_after)
+    is_stuck = and_(DagRun.state != "success", begun_at < datetime.now(UTC) - _ENDS_WITHIN)
+    failed = (
+        session.query(func.min(DagRun.run_after).label("since"), func.max(DagRun.id).label("id"))
+        .outerjoin(green, green.c.dag_id == DagRun.dag_id)
+        .filter(*ours, or_(DagRun.state == "failed", is_stuck))
+        .filter(or_(green.c.at.is_(None), DagRun.run_after > green.c.at))
+        .group_by(DagRun.dag_id)
+        .subquery()
+    )
+    newest = session.query(DagRun.dag_id, failed.c.since, DagRun.run_id, DagRun.state)
+    return {
+        dag_id: (since, run_id, state != "failed")
+        for dag_id, since, run_id, state in newest.join(failed, failed.c.id == DagRun.id)
+    }

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.evidence import held_in
@@ -69,19 +72,27 @@ def in_short(
     dags: DagHeads,
     requests: Mapping[str, Sequence[WaiverRequest]],
     now: datetime,
+    ended: Mapping[str, datetime] = MappingProxyType({}),
 ) -> FeedsAnswer:
     """The feeds, with the two things that are asked first: is all well, is yesterday whole.
 
     `dags` and `requests` are of feeds that the user may see, those before their first plan too.
+    `ended` are feeds that were retired, and when.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     answers = {each.feed: each for each in feeds}
-    names = [*answers, *sorted(dags.keys() - answers.keys())]
+    living = {each for each in dags if any(not dag.is_stale for dag in dags[each].values())}
+    names = [*answers, *sorted(living - answers.keys())]
     signs = [
         sign
         for name in names
         for sign in signs_of(
-            name, answers.get(name), dags.get(FeedName(name), {}), requests.get(name, ()), now
+            name,
+            answers.get(name),
+            dags.get(FeedName(name), {}),
+            requests.get(name, ()),
+            now,
+            ended.get(name),
         )
     ]
     return FeedsAnswer(
@@ -91,11 +102,26 @@ def in_short(
         signs=signs,
         today=today,
         yesterday_open=[
-            each.feed
-            for each in feeds
-            if each.complete_up_to is None or each.complete_up_to < today
+            name
+            for name in names
+            if name not in ended and not _is_complete(answers.get(name), today)
         ],
     )
+
+
+def _is_complete(feed: FeedAnswer | None, today: datetime) -> bool:
+    """True where all before today is proven, by record time all windows that were over by then.
+
+    A look of today knows of every window that was. What was told before a finding is told no more.
+    """
+    if feed is None or feed.complete_up_to is None:
+        return False
+    if feed.failing_at and feed.complete_told_at and feed.failing_at > feed.complete_told_at:
+        return False
+    due = today
+    if feed.complete_by is CompleteBy.RECORD_TIME and feed.looked_at and feed.looked_at >= today:
+        due = min(feed.border_at or today, today)
+    return feed.complete_up_to >= due
 
 
 def with_next_runs(answer: FeedAnswer, dags: DagHeads) -> FeedAnswer:
@@ -359,10 +385,13 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         seconds_to_loss=head.seconds_to_loss(now),
         partitions=head.partitions,
         looked_at=head.looked_at,
+        border_at=head.border_at,
+        storage_heard_at=head.heard[Level.L2].heard_at,
         report=head.report,
         findings={verdict.value: standing[verdict] for verdict in Verdict if verdict in standing},
         open_findings=_open_findings(head),
         open_since=head.open_since,
+        failing_at=head.failing_at,
         open_troubles=open_troubles,
         runs=head.runs,
     )

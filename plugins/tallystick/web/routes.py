@@ -23,6 +23,7 @@ from tallystick.web.access import (
     not_found,
     require_run_visible,
     require_visible,
+    runs_visible_among,
     visible_among,
 )
 from tallystick.web.airflow_rest import AirflowRest
@@ -90,16 +91,24 @@ Feed = Annotated[FeedName, Depends(visible_feed)]
 
 @api.get("/feeds")
 async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
-    """All feeds that the user may see, worst first."""
-    heads, requests = await desk.ask(
-        lambda ledger: (reading.heads_of_list(ledger), ledger.waiting_requests())
+    """All feeds that the user may see, worst first; a run only to who may read its DAG's runs."""
+    heads, requests, ended = await desk.ask(
+        lambda ledger: (
+            reading.heads_of_list(ledger),
+            ledger.waiting_requests(),
+            ledger.ended_feeds(),
+        )
     )
     dags, now = await dag_heads(), datetime.now(UTC)
     visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
     found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
     seen = {feed: dags[feed] for feed in dags if feed in visible}
-    return reading.in_short(found, seen, requests, now)
+    answer = reading.in_short(found, seen, requests, now, ended)
+    told = await runs_visible_among(user, {each.dag_id for each in answer.signs if each.dag_id})
+    return answer.but(
+        signs=[each if each.dag_id in told else each.but(run_id=None) for each in answer.signs]
+    )
 
 
 @api.get("/feeds/{feed}")

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
@@ -20,6 +20,8 @@ from tallystick.web.answers import FeedAnswer, Sign
 from tallystick.web.dag_heads import DagHead
 
 _IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.WAIVED})
+_BEGINS_WITHIN: Final = timedelta(hours=1)
+"""A scheduler that lives has begun a run so long after it was due."""
 
 
 def signs_of(
@@ -28,15 +30,19 @@ def signs_of(
     dags: Mapping[str, DagHead],
     requests: Sequence[WaiverRequest],
     now: datetime,
+    ended_at: datetime | None = None,
 ) -> Sequence[Sign]:
     """All that is wrong with the feed, what should be seen first at the front.
 
-    `answer` is None before its first plan. `dags` are by kind, those that are gone too. `requests`
-    are its requests for a waiver that nobody has answered.
+    `answer` is None before its first plan, and after its end. `dags` are by kind, those that are
+    gone too. `requests` are its requests for a waiver that nobody has answered.
     """
+    if ended_at:
+        said, act = "It was ended, and Airflow still has it", "Remove its file."
+        return [Sign(feed=feed, said=said, since=ended_at, act=act)]
     return [
         *_of_verdict(feed, answer),
-        *_of_dags(feed, answer, dags),
+        *_of_dags(feed, answer, dags, now),
         *_of_age(feed, answer, dags, now),
         *_of_requests(feed, requests),
     ]
@@ -52,28 +58,41 @@ def _of_verdict(feed: str, answer: FeedAnswer | None) -> Iterator[Sign]:
     yield Sign(feed=feed, said=said, since=answer.open_since, act=act)
 
 
-def _of_dags(feed: str, answer: FeedAnswer | None, dags: Mapping[str, DagHead]) -> Iterator[Sign]:
+def _of_dags(
+    feed: str, answer: FeedAnswer | None, dags: Mapping[str, DagHead], now: datetime
+) -> Iterator[Sign]:
     known = [each for each in dags.values() if not each.is_stale]
-    if answer and not known:
+    gone = [kind for kind in (INGEST, RECONCILE) if kind not in {each.kind for each in known}]
+    if gone and (answer or known):
+        parsed = [each.parsed_at for each in dags.values() if each.is_stale]
         yield Sign(
             feed=feed,
-            said=f"Airflow has no {dag_id_of(INGEST, feed)}: the feed's file is broken or gone",
-            since=max((each.parsed_at for each in dags.values()), default=None),
+            said=f"Airflow has no {dag_id_of(gone[0], feed)}: the feed's file is broken or gone",
+            since=max(parsed, default=None),
             act=f"Mend the file (tallystick feed check), or tallystick feed retire {feed}.",
         )
     for each in known:
         if each.failing_since:
             yield Sign(
                 feed=feed,
-                said=f"{each.dag_id} fails",
+                said=f"{each.dag_id} {'does not end' if each.is_stuck else 'fails'}",
                 since=each.failing_since,
-                act="Read why in its newest failed run.",
+                act=f"Read why in its newest {'' if each.is_stuck else 'failed '}run.",
                 dag_id=each.dag_id,
                 run_id=each.failed_run,
             )
         if each.is_paused and each.kind in (INGEST, RECONCILE):
             act = f"Unpause {each.dag_id}."
             yield Sign(feed=feed, said=f"{each.dag_id} is paused", since=None, act=act)
+    late = [each for each in known if _is_late(each, now)]
+    if late:
+        first = min(late, key=lambda each: each.next_at or now)
+        said, act = f"{first.dag_id} has not begun", "Look if Airflow's scheduler runs."
+        yield Sign(feed=feed, said=said, since=first.next_at, act=act)
+
+
+def _is_late(dag: DagHead, now: datetime) -> bool:
+    return dag.next_at is not None and now - dag.next_at > _BEGINS_WITHIN
 
 
 def _of_age(
@@ -81,15 +100,15 @@ def _of_age(
 ) -> Iterator[Sign]:
     """A feed that has not begun, and a proof that is old, where no other sign says why."""
     dag = dags.get(RECONCILE if answer else INGEST)
-    if dag is None or dag.is_stale or dag.is_paused or dag.failing_since:
+    if dag is None or dag.is_stale or dag.is_paused or dag.failing_since or _is_late(dag, now):
         return
     act = f"Trigger {dag.dag_id}."
     if answer is None:
         yield Sign(feed=feed, said="It has no plan yet", since=None, act=act)
         return
-    proven_at = answer.report.taken_at if answer.report else None
-    if proven_at is None or now - proven_at > STORAGE_IS_DUE:
-        yield Sign(feed=feed, said="No reconcile has proven it", since=proven_at, act=act)
+    heard_at = answer.storage_heard_at
+    if heard_at is None or now - heard_at > STORAGE_IS_DUE:
+        yield Sign(feed=feed, said="No reconcile has proven it", since=heard_at, act=act)
 
 
 def _of_requests(feed: str, requests: Sequence[WaiverRequest]) -> Iterator[Sign]:

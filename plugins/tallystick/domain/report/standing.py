@@ -28,13 +28,13 @@ Heard: TypeAlias = Mapping[Level, LastHeard]
 def verdict_now(heard: Heard, standing: Iterable[Verdict], *, is_blank: bool) -> Verdict:
     """The worst of the findings that stand; at least UNKNOWN where none could say all.
 
-    So it is before the first report, while a witness is silent, and while of one log nothing is
-    landed and records wait there (`is_blank`). What an older report has said counts no more.
+    So it is until broker and storage were heard, while a witness is silent, and while of one log
+    nothing is landed and records wait there (`is_blank`). What an older report has said counts no
+    more.
 
     >>> verdict_now({}, [], is_blank=False).value
     'UNKNOWN'
     """
-    answers = heard.values()
-    is_heard = any(each.heard_at for each in answers)
-    is_told = is_heard and not is_blank and not any(each.silent_since for each in answers)
+    is_heard = all(level in heard and heard[level].heard_at for level in (Level.L1, Level.L2))
+    is_told = is_heard and not is_blank and not any(each.silent_since for each in heard.values())
     return Verdict.worst_of([Verdict.PROVEN_OK if is_told else Verdict.UNKNOWN, *standing])

@@ -112,7 +112,7 @@ SELECT r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.ex
 -- name: waiting_requests
 -- The requests of all feeds that nobody has ended, of findings that are open, oldest first.
 SELECT f.feed, r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at,
-       r.asked_at, r.ending, r.ended_by, r.ended_at, false AS has_expired
+       r.asked_at, r.ending, r.ended_by, r.ended_at, false AS has_expired, f.evidence
   FROM waiver_request r JOIN finding f USING (finding_id)
  WHERE r.ending IS NULL AND r.expires_at > clock_timestamp() AND f.state = 'open'
  ORDER BY r.request_id;

@@ -100,8 +100,9 @@ def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
 
 NOW = datetime(2026, 11, 8, 12, tzinfo=UTC)
 NOBODY = {Level.L2: LastHeard(None, None)}
-ANSWERS = {Level.L2: LastHeard(NOW, None)}
-SILENT = {Level.L1: LastHeard(NOW, None), Level.L4: LastHeard(None, NOW)}
+BROKER_ALONE = {Level.L1: LastHeard(NOW, None), Level.L2: LastHeard(None, None)}
+ANSWERS = {level: LastHeard(NOW, None) for level in (Level.L1, Level.L2)}
+SILENT = ANSWERS | {Level.L4: LastHeard(None, NOW)}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,7 @@ SILENT = {Level.L1: LastHeard(NOW, None), Level.L4: LastHeard(None, NOW)}
     [
         (NOBODY, False, [], UNKNOWN),
         (NOBODY, False, [LOSS], LOSS),
+        (BROKER_ALONE, False, [], UNKNOWN),
         (ANSWERS, False, [], OK),
         (ANSWERS, False, [Verdict.WAIVED], Verdict.WAIVED),
         (ANSWERS, False, [Verdict.WAIVED, Verdict.PROVEN_DUP], Verdict.PROVEN_DUP),

@@ -1,4 +1,4 @@
-"""Attacks on what the page's first sentence takes from Airflow's record of runs."""
+"""What the page's first sentence takes from Airflow's record of runs, and whom it tells of one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def ran() -> Iterator[Ran]:
 
     def put(hours: float, state: str, dag: str = "ingest_orders", **more: Any) -> None:
         at = NOW - timedelta(hours=hours)
-        row = {"run_type": DagRunType.MANUAL, "start_date": at, "run_after": at} | more
+        began = {"start_date": at, "queued_at": at, "run_after": at}
+        row = {"run_type": DagRunType.MANUAL} | began | more
         with create_session() as session:
-            session.add(DagRun(dag_id=dag, run_id=f"attack__{hours}", state=state, **row))
+            session.add(DagRun(dag_id=dag, run_id=f"told__{hours}", state=state, **row))
 
     yield put
     with create_session() as session:
-        session.query(DagRun).filter(DagRun.run_id.like("attack__%")).delete()
+        session.query(DagRun).filter(DagRun.run_id.like("told__%")).delete()
 
 
 def failing(dag: str = "ingest") -> datetime | None:
@@ -74,7 +75,50 @@ def test_a_newest_run_that_never_ends_is_a_sign(ran: Ran) -> None:
     """Queued for two days, for no worker takes it."""
     ran(49, "success")
     ran(48, "queued")
-    assert failing() is not None
+    assert failing() == NOW - timedelta(hours=48)
+
+
+def test_a_run_that_may_still_end_is_no_sign(ran: Ran) -> None:
+    ran(49, "queued")
+    ran(48, "success")
+    ran(47, "running", conf={"dry_run": True})
+    ran(23, "running")
+    ran(47.5, "queued", queued_at=NOW)  # somebody has cleared it just now
+    assert failing() is None
+
+
+def test_the_newest_of_the_runs_that_are_not_green_is_told(ran: Ran) -> None:
+    from tallystick.domain.identities import FeedName
+    from tallystick.web.dag_heads import _dag_heads
+
+    ran(72, "failed")
+    ran(48, "running")
+    ran(71, "failed", "reconcile_orders", conf={"dry_run": None})
+    heads = _dag_heads()[FeedName("orders")]
+    told = [(heads[each].failed_run, heads[each].is_stuck) for each in ("ingest", "reconcile")]
+    assert told == [("told__48", True), ("told__71", False)]
+
+
+def test_a_run_that_waits_for_another_one_to_end_is_not_late() -> None:
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    from tallystick.domain.identities import FeedName
+    from tallystick.web.dag_heads import _dag_heads
+
+    def next_at(*, must_wait: bool) -> datetime | None:
+        with create_session() as session:
+            dag = session.query(DagModel).filter(DagModel.dag_id == "ingest_orders").one()
+            before = dag.is_paused, dag.next_dagrun_create_after, dag.exceeds_max_non_backfill
+            dag.is_paused, dag.next_dagrun_create_after = False, NOW
+            dag.exceeds_max_non_backfill = must_wait
+        found = _dag_heads()[FeedName("orders")]["ingest"].next_at
+        with create_session() as session:
+            dag = session.query(DagModel).filter(DagModel.dag_id == "ingest_orders").one()
+            dag.is_paused, dag.next_dagrun_create_after, dag.exceeds_max_non_backfill = before
+        return found
+
+    assert (next_at(must_wait=False), next_at(must_wait=True)) == (NOW, None)
 
 
 def test_who_may_not_see_runs_is_not_told_of_one(
@@ -96,10 +140,10 @@ def test_who_may_not_see_runs_is_not_told_of_one(
     monkeypatch.setattr(place.manager, "is_authorized_dag", without_runs)
     ran(1, "failed")
     client = place.client("otto", by_cookie=True)
-    assert client.get("/run?dag_id=ingest_orders&run_id=attack__1").status_code == 404
+    assert client.get("/run?dag_id=ingest_orders&run_id=told__1").status_code == 404
 
-    assert "attack__1" not in place.client("otto").get("/api/feeds").text
-    assert "attack__1" not in client.get("/").text
+    assert "told__1" not in place.client("otto").get("/api/feeds").text
+    assert "told__1" not in client.get("/").text
 
 
 def test_signs_of_another_feed_are_not_told(
