@@ -76,6 +76,7 @@ def test_what_was_told_complete_is_not_shown_over_a_loss_that_was_found_since(
     story.committed((0, 0, 5))
     looked(story, 5)
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_OK, complete_up_to=NOON))
+    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE)
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), NOON)
 
@@ -85,6 +86,7 @@ def test_what_was_told_complete_is_not_shown_over_a_loss_that_was_found_since(
     until = datetime.now(UTC) + timedelta(seconds=2)
     accept(story.ledger, 1, until)
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_OK, complete_up_to=NOON))
+    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE)
     answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), NOON)
     assert reading.in_short(answers, {}, {}, NOON).yesterday_open == [], "two people accept it"
     time.sleep((until - datetime.now(UTC)).total_seconds() + 0.1)

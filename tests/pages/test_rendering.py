@@ -123,6 +123,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
             "/feeds/orders",
             {
                 "answer": feed,
+                "signs": (),
                 "troubles": reading.troubles_standing(ledger, FEED),
                 "skipped": 0,
                 "shown_troubles": 1,

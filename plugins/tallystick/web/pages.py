@@ -107,8 +107,9 @@ async def one_feed(
     """A feed: what stands, its coverage, its partitions, its batches."""
     wanted = _verdict(verdict)
     # Airflow is asked while the ledger is.
-    acts, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
+    acts, seen, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
         _acts(user, airflow, feed),
+        routes.feeds(user, desk),
         asyncio.gather(
             routes.feed_with_troubles(feed, desk),
             routes.partitions(feed, desk, search, wanted, offset, _PARTITIONS),
@@ -122,6 +123,7 @@ async def one_feed(
         "feed.html",
         acts=acts,
         answer=answer,
+        signs=[each for each in seen.signs if each.feed == feed],
         troubles=troubles,
         skipped=findings,
         shown_troubles=_TROUBLES,

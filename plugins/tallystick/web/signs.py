@@ -51,10 +51,15 @@ def signs_of(
 def _of_verdict(feed: str, answer: FeedAnswer | None) -> Iterator[Sign]:
     if answer is None or answer.verdict in _IN_ORDER:
         return
-    said = answer.verdict.value
     if answer.open_findings:
-        said += f": {troubles_text(answer.open_troubles, answer.open_findings)}"
-    act = "Look at its troubles: repair them, or accept them."
+        many = troubles_text(answer.open_troubles, answer.open_findings)
+        act = "Look at its troubles: repair them, or accept them."
+    elif answer.storage_heard_at:
+        many = "a witness did not answer, or nothing of a partition is landed"
+        act = f"Run {dag_id_of(INGEST, feed)}, then {dag_id_of(RECONCILE, feed)}."
+    else:
+        return  # its age tells it
+    said = f"{answer.verdict.value}: {many}"
     yield Sign(feed=feed, said=said, since=answer.open_since, act=act)
 
 
