@@ -125,7 +125,11 @@ def instant_of(feed: str, name: str, value: datetime | str) -> datetime:
 
 
 def show_dry_run(
-    context: Context, lines: Iterable[tuple[int, str]], *, evidence: Sequence[str] = ()
+    context: Context,
+    lines: Iterable[tuple[int, str]],
+    *,
+    evidence: Sequence[str] = (),
+    has_steps: bool = True,
 ) -> None:
     """Log each line at its level, and keep the first of them for the page of the run.
 
@@ -139,5 +143,10 @@ def show_dry_run(
         {"text": words[:_LONGEST], "is_warning": level >= logging.WARNING}
         for level, words in told[:MOST_LINES]
     ]
-    value = {"lines": kept, "left_out": len(told) - len(kept), "evidence": list(evidence)}
+    value = {
+        "lines": kept,
+        "left_out": len(told) - len(kept),
+        "evidence": list(evidence),
+        "has_steps": has_steps,
+    }
     context["ti"].xcom_push(key=SHOWN, value=value)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import shown_digest
+from tallystick.domain.rules.waivers import WaiverEnding, shown_digest
 from tallystick.domain.verdicts import FindingState, Verdict
 
 
@@ -23,6 +23,7 @@ class WaiverState(StrEnum):
 
     IN_FORCE = "in force"
     EXPIRED = "expired"
+    ENDED = "ended"
     VOID = "void"
     """The finding's evidence has changed since, or the finding is closed."""
 
@@ -39,6 +40,8 @@ class WaiverPart:
     """Excluded."""
     evidence_digest: str
     """Of the evidence that was accepted."""
+    ending: WaiverEnding | None
+    """Who has ended it before its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,12 +130,18 @@ def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
     waiver = stored.waiver
     if waiver is None:
         return None
-    over = WaiverState.EXPIRED if stored.has_waiver_expired else WaiverState.VOID
+    if stored.state is FindingState.WAIVED:
+        state = WaiverState.IN_FORCE
+    elif stored.waiver_ending:
+        state = WaiverState.ENDED
+    else:
+        state = WaiverState.EXPIRED if stored.has_waiver_expired else WaiverState.VOID
     return WaiverPart(
-        state=WaiverState.IN_FORCE if stored.state is FindingState.WAIVED else over,
+        state=state,
         reason=waiver.reason,
         asked_by=waiver.asked_by,
         approved_by=waiver.approved_by,
         expires_at=waiver.expires_at,
         evidence_digest=waiver.digest,
+        ending=stored.waiver_ending,
     )
