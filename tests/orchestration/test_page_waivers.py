@@ -83,7 +83,7 @@ def test_a_trouble_is_waived_and_ended_as_a_whole(story: LedgerStory, place: Pag
 
     found = [place.client("ugo").get(f"/api/findings/{each}").json() for each in (1, 2, 3)]
     assert [each["finding"]["state"] for each in found] == ["waived"] * 3
-    assert found[0]["repair_ids"] == [1, 2, 3]
+    assert {*found[0]["repair_evidence"]} == {"1", "2", "3"}
     assert "End the waiver of the 3 findings 1-3 as ugo" in page(place, "ugo")
     ended = place.client("ugo").post("/api/findings/1/waiver/end", json={"reason": "no more"})
     assert ended.json()["finding"]["waiver"]["ending"]["reason"] == "no more"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -150,37 +150,29 @@ def _explanation(ledger: Ledger, number: int) -> ExplainDocument:
 def _waived(stage: Stage, waiver: Waiver, read: Sequence[str]) -> Answer:
     if is_same_person(waiver.asked_by, waiver.approved_by):
         raise ConfigurationError("--approved-by", waiver.approved_by, "another person's name")
-    until = f"waived until {waiver.expires_at.isoformat()}, or until the evidence changes"
-
-    def accept(ledger: Ledger, evidence: Mapping[int, str]) -> None:
+    with stage.ledger() as ledger:
+        before = _explanation(ledger, waiver.finding_id)
         ledger.waive(
             [
                 replace(waiver, finding_id=each, digest=as_read(digest, read))
-                for each, digest in evidence.items()
+                for each, digest in before.waiver_evidence.items()
             ]
         )
-
-    return _changed(stage, waiver.finding_id, accept, until)
+        until = f"waived until {waiver.expires_at.isoformat()}, or until the evidence changes"
+        return _became(ledger, before, until)
 
 
 def _unwaived(stage: Stage, number: int, by: str, reason: str) -> Answer:
-    def end(ledger: Ledger, evidence: Mapping[int, str]) -> None:
-        ledger.end_waivers(evidence, by=by, reason=reason)
-
-    return _changed(stage, number, end, "open again")
-
-
-def _changed(
-    stage: Stage, number: int, change: Callable[[Ledger, Mapping[int, str]], None], became: str
-) -> Answer:
-    """Changes the finding, and those in the same state that are the same trouble."""
     with stage.ledger() as ledger:
         before = _explanation(ledger, number)
-        change(ledger, before.waiver_evidence)
-        document = _explanation(ledger, number)
+        ledger.end_waivers(before.waiver_evidence, by=by, reason=reason)
+        return _became(ledger, before, "open again")
+
+
+def _became(ledger: Ledger, before: ExplainDocument, state: str) -> Answer:
     numbers = sorted(before.waiver_evidence)
-    verb = "is" if len(numbers) == 1 else "are"
-    return Answer(document, [f"{named_findings(numbers).capitalize()} {verb} {became}."])
+    said = f"{named_findings(numbers).capitalize()} {'is' if len(numbers) == 1 else 'are'} {state}."
+    return Answer(_explanation(ledger, before.finding.number or 0), [said])
 
 
 def _still_to_come(option: str, value: str) -> datetime:

@@ -46,7 +46,7 @@ class Waivers(Tables):
         Unreadable records are given up by that: recorded as lost in the same transaction.
         """
         with self._connection.writing() as transaction:
-            found = _open_findings(transaction, [each.finding_id for each in waivers])
+            found = _locked(transaction, [each.finding_id for each in waivers])
             _accept(transaction, found, waivers)
 
     def end_waivers(self, finding_ids: Collection[int], *, by: str, reason: str) -> None:
@@ -94,21 +94,21 @@ class Waivers(Tables):
         """Ask that open findings are accepted; replaces requests that are void by now."""
         with self._connection.writing() as transaction:
             by_finding = {each.finding_id: each for each in wishes}
-            found = _open_findings(transaction, by_finding)
-            _require_as_read(found, wishes)
+            found = _locked(transaction, by_finding)
+            entered = _columns(wishes, found)
             standing = _requests(transaction, by_finding)
             for number, each in standing.items():
                 if each.may_be_approved(found[number].digest):
                     reason = f"{each.wish.asked_by} has asked already, and nobody has approved"
                     raise WaiverRefused(number, reason)
             _end(transaction, standing.values(), RequestEnding.REPLACED, wishes[0].asked_by)
-            transaction.change("enter_waiver_requests", **_columns(wishes, found))
+            transaction.change("enter_waiver_requests", **entered)
             return list(_requests(transaction, by_finding).values())
 
     def approve_waivers(self, requests: Mapping[int, int], *, by: str) -> None:
         """Accept findings as these requests ask, one of each; never by who has asked."""
         with self._connection.writing() as transaction:
-            found = _open_findings(transaction, requests)
+            found = _locked(transaction, requests)
             asked = _standing(transaction, requests)
             for each in asked:
                 if is_same_person(each.wish.asked_by, by):
@@ -145,7 +145,6 @@ def _accept(
     waivers: Sequence[Waiver],
     requests: Mapping[int, int] | None = None,
 ) -> None:
-    _require_as_read(found, waivers)
     transaction.change(
         "enter_waivers",
         approved_bys=[storable(each.approved_by) for each in waivers],
@@ -160,23 +159,22 @@ def _accept(
 def _columns(
     asked: Sequence[Waiver | WaiverWish], found: Mapping[int, StoredFinding]
 ) -> dict[str, list[Any]]:
+    """Raises EvidenceChanged for what has another digest than was read."""
+    stored = [found[each.finding_id] for each in asked]
+    for each, its in zip(asked, stored, strict=True):
+        if its.digest != each.digest:
+            raise EvidenceChanged(its.finding_id, each.digest, its.digest, its.finding.cause)
     return {
         "finding_ids": [each.finding_id for each in asked],
-        "digests": [evidence_digest(found[each.finding_id].finding.evidence) for each in asked],
+        "digests": [evidence_digest(each.finding.evidence) for each in stored],
         "reasons": [storable(each.reason) for each in asked],
         "asked_bys": [storable(each.asked_by) for each in asked],
         "ends": [each.expires_at for each in asked],
     }
 
 
-def _open_findings(
-    transaction: Transaction, numbers: Collection[int]
-) -> Mapping[int, StoredFinding]:
-    return _locked(transaction, numbers, FindingState.OPEN)
-
-
 def _locked(
-    transaction: Transaction, numbers: Collection[int], state: FindingState
+    transaction: Transaction, numbers: Collection[int], state: FindingState = FindingState.OPEN
 ) -> Mapping[int, StoredFinding]:
     """The findings, held; WaiverRefused where one is in another state."""
     found = locked_findings(transaction, numbers)
@@ -185,15 +183,6 @@ def _locked(
         if its != state.value:
             raise WaiverRefused(number, f"it is {its}, not {state.value}")
     return found
-
-
-def _require_as_read(
-    found: Mapping[int, StoredFinding], read: Sequence[Waiver | WaiverWish]
-) -> None:
-    for each in read:
-        stored = found[each.finding_id]
-        if stored.digest != each.digest:
-            raise EvidenceChanged(each.finding_id, each.digest, stored.digest, stored.finding.cause)
 
 
 def _standing(transaction: Transaction, requests: Mapping[int, int]) -> list[WaiverRequest]:

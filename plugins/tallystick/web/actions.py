@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import wraps
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
@@ -31,7 +31,6 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.waivers import WaiverWish, as_read, still_to_come
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
-from tallystick.web import reading
 from tallystick.web.access import (
     PageReader,
     SignedIn,
@@ -268,15 +267,12 @@ async def repair_finding(
         raise EvidenceChanged(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
-    others = [each for each in found.repair_ids if each != number]
-    digests = await by.desk.ask(partial(reading.standing_digests, feed=feed, numbers=others))
-    named = {number: wish.evidence} | dict(digests)
     return await begin_repair(
         by.airflow,
         by.user,
         feed,
-        sorted(named),
-        list(dict.fromkeys(named.values())),
+        list(found.repair_evidence),
+        list(dict.fromkeys(found.repair_evidence.values())),
         is_dry_run=wish.dry_run,
         unpause=wish.unpause,
     )

@@ -159,9 +159,9 @@ class WaiverRequestPart(Part):
 class FindingAnswer(ExplainDocument):
     """A finding with its rule, and what may be done about it."""
 
-    repair_ids: Sequence[int]
-    """Of `finding_ids` those that a repair from here names, 1 000 at most: its own, and the open
-    ones; of a finding that is accepted all."""
+    repair_evidence: Mapping[int, str]
+    """By number, the digests of those that a repair from here names, 1 000 at most: its own, and
+    open ones of its trouble; of a finding that is accepted all."""
     has_repair: bool
     """True where a repair may mend it."""
     waiver_request: WaiverRequestPart | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -244,32 +244,28 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     standing = ledger.findings(FeedName(found.finding.feed))
     told = explained(found, standing)
     is_open = found.state is FindingState.OPEN
-    repaired = _most_with(
-        number,
-        [
-            each.finding_id
-            for each in same_trouble(found, standing)
-            if not is_open or each.state is FindingState.OPEN
-        ],
-    )
-    alike = {each: told.waiver_evidence[each] for each in _most_with(number, told.waiver_evidence)}
+    repaired = {
+        each.finding_id: each.digest
+        for each in same_trouble(found, standing)
+        if not is_open or each.state is FindingState.OPEN
+    }
+    alike = _most(told.waiver_evidence, number)
     requests = ledger.waiver_requests(alike)
     asked = {
         each: request
         for each, request in requests.items()
         if is_open and request.may_be_approved(alike[each])
     }
+    own = asked.get(number)
     together = {
-        each: request.number
-        for each, request in asked.items()
-        if number in asked and request.was_asked_with(asked[number])
+        each: asked[each].number for each in asked if own and own.was_asked_with(asked[each])
     }
     # What is asked for is approved together, and is not asked for again.
     next_ones = together or alike.keys() - asked.keys()
     changed = {each: digest for each, digest in alike.items() if each in next_ones}
     return FindingAnswer(
         **vars(told.but(waiver_evidence=changed)),
-        repair_ids=repaired,
+        repair_evidence=_most({**repaired, number: found.digest}, number),
         has_repair=(
             found.finding.rule.mending is not Mending.NOTHING
             or held_in(found.finding.evidence) is not None
@@ -278,18 +274,10 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     )
 
 
-def _most_with(number: int, others: Iterable[int]) -> list[int]:
-    """So many numbers as one change may name, this one among them, ascending."""
-    return sorted([number, *[each for each in others if each != number][: MOST_NAMED - 1]])
-
-
-def standing_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
-    """Returns the digest of each standing finding's evidence, among these numbers."""
-    return {
-        each.finding_id: each.digest
-        for each in (ledger.findings(feed) if numbers else ())
-        if each.finding_id in numbers
-    }
+def _most(digests: Mapping[int, str], number: int) -> dict[int, str]:
+    """So many of the findings as one change may name, this one among them, ascending."""
+    others = [each for each in digests if each != number][: MOST_NAMED - 1]
+    return {each: digests[each] for each in sorted([number, *others])}
 
 
 def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Sequence[FindingPart]:

@@ -130,14 +130,10 @@ def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
     waiver = stored.waiver
     if waiver is None:
         return None
-    if stored.state is FindingState.WAIVED:
-        state = WaiverState.IN_FORCE
-    elif stored.waiver_ending:
-        state = WaiverState.ENDED
-    else:
-        state = WaiverState.EXPIRED if stored.has_waiver_expired else WaiverState.VOID
+    over = WaiverState.EXPIRED if stored.has_waiver_expired else WaiverState.VOID
+    over = WaiverState.ENDED if stored.waiver_ending else over
     return WaiverPart(
-        state=state,
+        state=WaiverState.IN_FORCE if stored.state is FindingState.WAIVED else over,
         reason=waiver.reason,
         asked_by=waiver.asked_by,
         approved_by=waiver.approved_by,
