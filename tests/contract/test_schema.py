@@ -445,7 +445,7 @@ def test_every_table_is_guarded_against_removal(story: LedgerStory) -> None:
     assert {name for (name,) in tables} == {
         *APPEND_ONLY,
         *KEPT,
-        *("schema_version", "hour_look", "directory_look", "told"),
+        *("schema_version", "hour_look", "directory_look", "completeness", "told"),
     }
 
 
