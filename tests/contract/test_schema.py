@@ -408,6 +408,7 @@ APPEND_ONLY = (
     "file_retraction",
     "commit_link",
     "waiver",
+    "waiver_ending",
     "file_fingerprint",
     "batch_check",
     "report",

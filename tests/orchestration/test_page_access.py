@@ -58,6 +58,7 @@ POSTS: dict[str, tuple[str, dict[str, str]]] = {
         "/findings/1/waiver-requests/1/withdraw",
         {},
     ),
+    "/findings/{number}/waiver/end": ("/findings/1/waiver/end", {"reason": "known"}),
 }
 ALL = ("ingest_orders", "repair_orders")
 # What they answer to who may see no feed of the ledger.

@@ -87,8 +87,8 @@ def pages(story: LedgerStory) -> dict[str, str]:
     read = ledger.finding(1)
     assert read
     later = datetime(2199, 1, 1, tzinfo=UTC)
-    ledger.ask_for_waiver(
-        WaiverWish(finding_id=1, reason=BAD, asked_by=BAD, expires_at=later, digest=read.digest)
+    ledger.ask_for_waivers(
+        [WaiverWish(finding_id=1, reason=BAD, asked_by=BAD, expires_at=later, digest=read.digest)]
     )
     asked = AskedRunPart(
         dag_id=BAD,

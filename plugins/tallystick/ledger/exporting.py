@@ -47,6 +47,7 @@ TABLES: Final = (
     "finding",
     "waiver_request",
     "waiver",
+    "waiver_ending",
     "batch_check",
     "file_fingerprint",
     "report",

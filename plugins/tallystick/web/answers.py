@@ -158,14 +158,16 @@ class WaiverRequestPart(Part):
     ending: str | None
     ended_by: str | None
     ended_at: datetime | None
+    together: Mapping[int, int]
+    """By finding of the same trouble, the requests that were made at once and may be approved."""
 
 
 class FindingAnswer(ExplainDocument):
     """A finding with its rule, and what may be done about it."""
 
-    repair_ids: Sequence[int]
-    """Of `finding_ids` those that a repair from here names: its own, and open ones, 1 000 at most.
-    """
+    repair_evidence: Mapping[int, str]
+    """By number, the digests of those that a repair from here names, 1 000 at most: its own, and
+    open ones of its trouble; of a finding that is accepted all."""
     has_repair: bool
     """True where a repair may mend it."""
     waiver_request: WaiverRequestPart | None
@@ -186,6 +188,8 @@ class DryRunPart(Part):
     left_out: int
     evidence: tuple[str, ...] = ()
     """Of a repair: the digests of the findings that it was about."""
+    has_steps: bool = True
+    """False where the repair itself would do nothing."""
 
 
 class AskedRunPart(Part):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -20,12 +20,13 @@ from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.troubles import spans_of, troubles_of
+from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
+from tallystick.report.wording import grouped
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -320,8 +321,14 @@ def _template(name: str) -> Template:
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
     made.filters["spans"] = spans_of
+    made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)
+
+
+def _counted_findings(numbers: Collection[int]) -> str:
+    named = named_findings(sorted(numbers))
+    return named if len(numbers) == 1 else f"the {grouped(len(numbers))} {named}"
 
 
 def _indented(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
-from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ledger.ledger import Ledger
@@ -269,29 +268,42 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     if found is None:
         return None
     standing = ledger.findings(FeedName(found.finding.feed))
-    others = [
-        each.finding_id
+    told = explained(found, standing)
+    is_open = found.state is FindingState.OPEN
+    repaired = {
+        each.finding_id: each.digest
         for each in same_trouble(found, standing)
-        if each.state is FindingState.OPEN and each.finding_id != number
-    ]
+        if not is_open or each.state is FindingState.OPEN
+    }
+    alike = _most(told.waiver_evidence, number)
+    requests = ledger.waiver_requests(alike)
+    asked = {
+        each: request
+        for each, request in requests.items()
+        if is_open and request.may_be_approved(alike[each])
+    }
+    own = asked.get(number)
+    together = {
+        each: asked[each].number for each in asked if own and own.was_asked_with(asked[each])
+    }
+    # What is asked for is approved together, and is not asked for again.
+    next_ones = together or alike.keys() - asked.keys()
+    changed = {each: digest for each, digest in alike.items() if each in next_ones}
     return FindingAnswer(
-        **vars(explained(found, standing)),
-        repair_ids=sorted([number, *others[: MOST_NAMED - 1]]),
+        **vars(told.but(waiver_evidence=changed)),
+        repair_evidence=_most({**repaired, number: found.digest}, number),
         has_repair=(
             found.finding.rule.mending is not Mending.NOTHING
             or held_in(found.finding.evidence) is not None
         ),
-        waiver_request=_request_part(ledger.waiver_request(number), found, reader),
+        waiver_request=_request_part(requests.get(number), together, reader),
     )
 
 
-def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
-    """Returns the digest of each open finding's evidence, among these numbers."""
-    return {
-        each.finding_id: each.digest
-        for each in (ledger.findings(feed) if numbers else ())
-        if each.finding_id in numbers and each.state is FindingState.OPEN
-    }
+def _most(digests: Mapping[int, str], number: int) -> dict[int, str]:
+    """So many of the findings as one change may name, this one among them, ascending."""
+    others = [each for each in digests if each != number][: MOST_NAMED - 1]
+    return {each: digests[each] for each in sorted([number, *others])}
 
 
 def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Sequence[FindingPart]:
@@ -306,11 +318,10 @@ def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Se
 
 
 def _request_part(
-    request: WaiverRequest | None, found: StoredFinding, reader: str
+    request: WaiverRequest | None, together: Mapping[int, int], reader: str
 ) -> WaiverRequestPart | None:
     if request is None:
         return None
-    is_open = found.state is FindingState.OPEN
     return WaiverRequestPart(
         number=request.number,
         reason=request.wish.reason,
@@ -319,10 +330,11 @@ def _request_part(
         expires_at=request.wish.expires_at,
         evidence_digest=request.wish.digest,
         is_own_request=is_same_person(request.wish.asked_by, reader),
-        may_be_approved=is_open and request.may_be_approved(found.digest),
+        may_be_approved=bool(together),
         ending=request.ending,
         ended_by=request.ended_by,
         ended_at=request.ended_at,
+        together=together,
     )
 
 

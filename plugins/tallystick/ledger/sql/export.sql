@@ -136,6 +136,13 @@ SELECT row_to_json(t)::text AS line FROM waiver t JOIN finding f USING (finding_
  WHERE :feed::text IS NULL OR f.feed = :feed
  ORDER BY waiver_id;
 
+-- name: export_waiver_ending
+-- Who has ended a waiver before its time.
+SELECT row_to_json(t)::text AS line
+  FROM waiver_ending t JOIN waiver w USING (waiver_id) JOIN finding f USING (finding_id)
+ WHERE :feed::text IS NULL OR f.feed = :feed
+ ORDER BY t.ended_at, waiver_id;
+
 -- name: export_batch_check
 -- Deep looks at batches, in their order.
 SELECT row_to_json(t)::text AS line FROM batch_check t JOIN batch b USING (batch_id)

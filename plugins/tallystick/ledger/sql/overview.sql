@@ -71,12 +71,11 @@ SELECT f.feed, f.partition, f.code,
        CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
          AS verdict,
        count(*) AS findings, min(f.first_seen_at) AS since,
-       max(greatest(f.first_seen_at, CASE WHEN NOT newest.is_in_force THEN newest.expires_at END))
+       max(greatest(f.first_seen_at, CASE WHEN NOT newest.is_in_force
+                                             THEN coalesce(newest.ended_at, newest.expires_at) END))
          AS newest_at
   FROM finding f
-  LEFT JOIN LATERAL (
-       SELECT clock_timestamp() < w.expires_at AS is_in_force, w.expires_at FROM waiver w
-        WHERE w.finding_id = f.finding_id ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
+  LEFT JOIN newest_waiver newest USING (finding_id)
  WHERE f.state IN ('open', 'waived') AND (:feed::text IS NULL OR f.feed = :feed::text)
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 3, 4, 2;
 

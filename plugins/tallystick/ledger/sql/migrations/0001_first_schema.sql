@@ -1420,6 +1420,29 @@ CREATE INDEX waiver_by_finding ON waiver (finding_id);
 CREATE TRIGGER waiver_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+CREATE TABLE waiver_ending (
+  waiver_id bigint PRIMARY KEY REFERENCES waiver,
+  reason    text NOT NULL CHECK (btrim(reason) <> ''),
+  ended_by  text NOT NULL CHECK (btrim(ended_by) <> ''),
+  ended_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE waiver_ending IS
+  'One person has ended a waiver before its time. Offsets that were given up by it stay lost.';
+CREATE TRIGGER waiver_ending_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver_ending
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE VIEW newest_waiver AS
+SELECT w.finding_id, w.waiver_id, w.evidence_sha256, w.reason, w.asked_by, w.approved_by, w.expires_at,
+       clock_timestamp() >= w.expires_at AS has_expired,
+       e.ended_by, e.ended_at, e.reason AS ended_because,
+       e.waiver_id IS NULL AND clock_timestamp() < w.expires_at AS is_in_force
+  FROM waiver w
+  LEFT JOIN waiver_ending e USING (waiver_id)
+ WHERE NOT EXISTS (SELECT FROM waiver newer
+                    WHERE newer.finding_id = w.finding_id AND newer.waiver_id > w.waiver_id);
+COMMENT ON VIEW newest_waiver IS
+  'Of each finding. One that is over counts for nothing, also before the next look opens the finding.';
+
 CREATE FUNCTION guard_waiver() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.request_id IS NOT NULL AND NOT EXISTS (
