@@ -59,7 +59,8 @@ def asked_for(story: LedgerStory, wished: WaiverWish) -> WaiverRequest:
 def test_a_request_that_is_void_by_its_evidence_waits_for_nobody(
     story: LedgerStory, number: int
 ) -> None:
-    asked = story.ledger.ask_for_waiver(wish(story, number))
+    story.ledger.ask_for_waivers([wish(story, number)])
+    asked = newest(story, number)
     assert story.ledger.waiting_requests() == {FEED: [asked]}
 
     change_evidence(story)
