@@ -36,6 +36,10 @@ def looked(story: LedgerStory, *high_watermarks: int) -> None:
     record_look(story.ledger, story.feed, snapshot_of(bounds))
 
 
+def tell(story: LedgerStory, up_to: datetime | None) -> None:
+    story.ledger.tell_complete(story.feed, up_to, CompleteBy.READABLE, story.ledger.clock())
+
+
 def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
     names = ("calm", "lossy", "unseen", "waiting")
     for name in names:
@@ -47,7 +51,9 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
             part = a_partition(seconds_to_loss=7 * 24 * 3600.0)
             report = a_report(feed=name, verdict=Verdict.PROVEN_OK, partitions=(part,))
             other.ledger.store_report(report)
-            other.ledger.tell_complete(other.feed, report.complete_up_to, report.complete_by)
+            other.ledger.tell_complete(
+                other.feed, report.complete_up_to, report.complete_by, other.ledger.clock()
+            )
         if name == "lossy":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
@@ -72,7 +78,9 @@ def test_of_feeds_with_one_verdict_the_unproven_come_first(story: LedgerStory) -
         other.open({0: (0, 5)})
         other.committed((0, 0, 5))
         looked(other, 5)
-        other.ledger.tell_complete(other.feed, NOON if name == "any" else None, CompleteBy.READABLE)
+        other.ledger.tell_complete(
+            other.feed, NOON if name == "any" else None, CompleteBy.READABLE, other.ledger.clock()
+        )
         other.ledger.close()
 
     found = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
@@ -218,7 +226,9 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
         looked(other, 0)
         report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=complete_up_to)
         other.ledger.store_report(report)
-        other.ledger.tell_complete(other.feed, report.complete_up_to, report.complete_by)
+        other.ledger.tell_complete(
+            other.feed, report.complete_up_to, report.complete_by, other.ledger.clock()
+        )
         if name == "whole":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()

@@ -45,9 +45,7 @@ def test_a_retired_feed_has_no_plan_to_begin(story: LedgerStory) -> None:
 
     found = reading.in_short(answers, {FEED: dags(deadline=STUCK)}, {}, NOON, ended)
 
-    assert [(each.said, each.since) for each in found.signs] == [
-        ("It was ended, and Airflow still has it", ended[FEED])
-    ]
+    assert [(each.said, each.since) for each in found.signs] == [("It was ended", ended[FEED])]
     assert (found.known, found.yesterday_open) == (1, []), "nothing more of it will be complete"
     assert not reading.in_short(answers, {FEED: dags(**GONE)}, {}, NOON, ended).signs
 
@@ -76,7 +74,7 @@ def test_what_was_told_complete_is_not_shown_over_a_loss_that_was_found_since(
     story.committed((0, 0, 5))
     looked(story, 5)
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_OK, complete_up_to=NOON))
-    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE)
+    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE, story.ledger.clock())
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), NOON)
 
@@ -86,7 +84,7 @@ def test_what_was_told_complete_is_not_shown_over_a_loss_that_was_found_since(
     until = datetime.now(UTC) + timedelta(seconds=2)
     accept(story.ledger, 1, until)
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_OK, complete_up_to=NOON))
-    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE)
+    story.ledger.tell_complete(FEED, NOON, CompleteBy.READABLE, story.ledger.clock())
     answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), NOON)
     assert reading.in_short(answers, {}, {}, NOON).yesterday_open == [], "two people accept it"
     time.sleep((until - datetime.now(UTC)).total_seconds() + 0.1)

@@ -170,7 +170,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
             },
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
-        "no_plan": ("/dag", {"feed": BAD}),
+        "no_plan": ("/dag", {"feed": BAD, "signs": ()}),
         "other_dag": ("/dag", {"dag_id": BAD, "kinds": KINDS}),
         "refusal": ("/feeds/x", {"what": BAD, "next_step": BAD}),
     }

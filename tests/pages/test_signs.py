@@ -118,7 +118,13 @@ ROWS = [
         (),
         [f"reconcile_{FEED} fails, {NOON}"],
     ),
-    ("somebody asks", WHOLE, dags(), (ASKED,), [f"ada asks that finding 7 is accepted, {NOON}"]),
+    (
+        "somebody asks for two at once",
+        WHOLE,
+        dags(),
+        (ASKED, replace(ASKED, wish=replace(WISH, finding_id=8))),
+        [f"A request by ada to accept finding 7 and 1 more waits, {NOON}"],
+    ),
 ]  # fmt: skip
 
 

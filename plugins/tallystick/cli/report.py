@@ -252,7 +252,7 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
         *(f"  {each}" for each in document.held_back_by),
         *(
             [f"next: It has no plan yet: tallystick land {document.feed}"]
-            if document.newest_look_at is None
+            if document.newest_look_at is None and document.complete_by is CompleteBy.READABLE
             else []
         ),
     ]

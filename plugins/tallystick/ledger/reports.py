@@ -232,9 +232,15 @@ class Reports(Tables):
             return None
         return CameLate(before, found.late_count, found.oldest_at, BatchId(found.batch_id))
 
-    def tell_complete(self, feed: FeedName, up_to: datetime | None, by: CompleteBy) -> None:
-        """Keep for pages and metrics what the feed is complete up to, as of now."""
-        self._connection.change("tell_complete", feed=feed, up_to=up_to, by=by.value)
+    def tell_complete(
+        self, feed: FeedName, up_to: datetime | None, by: CompleteBy, told_at: datetime
+    ) -> None:
+        """Keep for pages and metrics what the feed is complete up to, unless a later one has told.
+
+        `told_at` is this ledger's clock before anything of it was read.
+        """
+        told = {"up_to": up_to, "by": by.value, "told_at": told_at}
+        self._connection.change("tell_complete", feed=feed, **told)
 
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement, with the run that has made it; its number."""

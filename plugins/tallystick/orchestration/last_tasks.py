@@ -61,15 +61,14 @@ def announce_complete(feed: Feed, context: Context) -> None:
 
     What was told last is read from Airflow's own events, so event and memory of it are one.
     """
-    from tallystick.workflows.reconciling.reporting import feed_completeness
+    from tallystick.workflows.reconciling.reporting import tell_complete
 
     if is_dry_run(context):
         raise AirflowSkipException("A dry run: nothing is told.")
     asset = complete_asset_of(feed.name)
     before = _told_last(context, asset)
     with in_airflow_terms(), open_ledger() as ledger:
-        found = feed_completeness(ledger, FeedName(feed.name), before)
-        ledger.tell_complete(FeedName(feed.name), found.proven.up_to, found.proven.by)
+        found = tell_complete(ledger, FeedName(feed.name), before)
         tell_feed(ledger, feed.name)
     end, up_to, heard = found.window_end, found.proven.up_to, found.storage_heard_at
     if end is None or up_to is None or (before and end <= before):

@@ -122,10 +122,10 @@ def before_text(by: CompleteBy, instant: str) -> str:
     """Says of a record that it is before the instant: "Everything ... is landed".
 
     >>> before_text(CompleteBy.RECORD_TIME, "08:00")
-    'whose time is before 08:00'
+    'whose time is before 08:00, late records aside,'
     """
     if by is CompleteBy.RECORD_TIME:
-        return f"whose time is before {instant}"
+        return f"whose time is before {instant}, late records aside,"
     return f"that was readable before {instant}"
 
 

@@ -47,7 +47,7 @@ class FeedAnswer(Part):
     feed: str
     topic: str
     verdict: Verdict
-    """The worst of what stands now, and of what only the newest report could say."""
+    """The worst of what stands now; UNKNOWN where nobody could tell."""
     complete_up_to: datetime | None
     complete_by: CompleteBy | None
     complete_told_at: datetime | None

@@ -18,7 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import String, and_, cast, false, func, or_
 
 from tallystick.domain.identities import FeedName
-from tallystick.orchestration.dag_ids import SCHEDULED, TAG, feed_of
+from tallystick.orchestration.dag_ids import SCHEDULED, TAG, dag_id_of, feed_of
 
 _ENDS_WITHIN: Final = timedelta(days=1)
 """Whatever takes a run longer, somebody should look at it."""
@@ -32,7 +32,7 @@ class DagHead:
     is_paused: bool
     is_stale: bool
     """True once no DAG file has it any more."""
-    parsed_at: datetime
+    parsed_at: datetime | None
     next_at: datetime | None
     """None where it is paused, begins after others only, or waits for a run to end."""
     failing_since: datetime | None = None
@@ -53,12 +53,12 @@ DagHeads = Mapping[FeedName, Mapping[str, DagHead]]
 """By feed and kind."""
 
 
-async def dag_heads() -> DagHeads:
-    """All of them, those that are stale too."""
-    return await run_in_threadpool(_dag_heads)
+async def dag_heads(feed: FeedName | None = None) -> DagHeads:
+    """All of them, or those of a feed; those that are stale, too."""
+    return await run_in_threadpool(_dag_heads, feed)
 
 
-def _dag_heads() -> DagHeads:
+def _dag_heads(only: FeedName | None = None) -> DagHeads:
     found: dict[FeedName, dict[str, DagHead]] = {}
     with create_session() as session:
         known = (
@@ -74,8 +74,9 @@ def _dag_heads() -> DagHeads:
             .join(DagTag, DagTag.dag_id == DagModel.dag_id)
             .filter(DagTag.name == TAG)
             .order_by(DagModel.dag_id)
-            .all()
         )
+        if only:
+            known = known.filter(DagModel.dag_id.in_([dag_id_of(kind, only) for kind in SCHEDULED]))
         failing = _failing(session, [each.dag_id for each in known])
     for dag_id, is_paused, is_stale, parsed_at, next_at, must_wait in known:
         feed = feed_of(dag_id)

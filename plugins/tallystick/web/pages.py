@@ -23,7 +23,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
-from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
+from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
 from tallystick.report.wording import grouped
@@ -107,10 +107,15 @@ async def one_feed(
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
     wanted = _verdict(verdict)
+    if not await desk.ask(lambda ledger: ledger.feed_heads(feed, most_runs=0)):
+        if not await is_ours(dag_id_of(INGEST, feed)):
+            raise not_found(f"feed {feed}")
+        signs = await routes.signs_of_feed(feed, user, desk)
+        return _page(request, "no_plan.html", feed=feed, signs=signs)
     # Airflow is asked while the ledger is.
-    acts, seen, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
+    acts, signs, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
         _acts(user, airflow, feed),
-        routes.feeds(user, desk),
+        routes.signs_of_feed(feed, user, desk),
         asyncio.gather(
             routes.feed_with_troubles(feed, desk),
             routes.partitions(feed, desk, search, wanted, offset, _PARTITIONS),
@@ -124,7 +129,7 @@ async def one_feed(
         "feed.html",
         acts=acts,
         answer=answer,
-        signs=[each for each in seen.signs if each.feed == feed],
+        signs=signs,
         troubles=troubles,
         skipped=findings,
         shown_troubles=_TROUBLES,
@@ -194,8 +199,7 @@ async def dag(
     except HTTPException as refusal:
         if refusal.status_code != status.HTTP_404_NOT_FOUND:
             raise
-    template = "no_plan.html" if await is_ours(dag_id) else "other_dag.html"
-    return _page(request, template, feed=feed, dag_id=dag_id, kinds=KINDS)
+    return _page(request, "other_dag.html", dag_id=dag_id, kinds=KINDS)
 
 
 @pages.get("/run")

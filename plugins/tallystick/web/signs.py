@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
 from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
 from tallystick.domain.rules.waivers import WaiverRequest
 from tallystick.domain.verdicts import Verdict
-from tallystick.orchestration.dag_ids import INGEST, RECONCILE, dag_id_of
+from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE, dag_id_of
 from tallystick.report.wording import troubles_text
 from tallystick.web.answers import FeedAnswer, Sign
 from tallystick.web.dag_heads import DagHead
@@ -38,7 +39,7 @@ def signs_of(
     gone too. `requests` are its requests for a waiver that nobody has answered.
     """
     if ended_at:
-        said, act = "It was ended, and Airflow still has it", "Remove its file."
+        said, act = "It was ended", "Remove its file: Airflow still has it."
         return [Sign(feed=feed, said=said, since=ended_at, act=act)]
     return [
         *_of_verdict(feed, answer),
@@ -69,7 +70,7 @@ def _of_dags(
     known = [each for each in dags.values() if not each.is_stale]
     gone = [kind for kind in (INGEST, RECONCILE) if kind not in {each.kind for each in known}]
     if gone and (answer or known):
-        parsed = [each.parsed_at for each in dags.values() if each.is_stale]
+        parsed = [each.parsed_at for each in dags.values() if each.is_stale and each.parsed_at]
         yield Sign(
             feed=feed,
             said=f"Airflow has no {dag_id_of(gone[0], feed)}: the feed's file is broken or gone",
@@ -77,7 +78,8 @@ def _of_dags(
             act=f"Mend the file (tallystick feed check), or tallystick feed retire {feed}.",
         )
     for each in known:
-        if each.failing_since:
+        waits = each.is_stuck and (each.is_paused or each.kind == DEADLINE)
+        if each.failing_since and not waits:
             yield Sign(
                 feed=feed,
                 said=f"{each.dag_id} {'does not end' if each.is_stuck else 'fails'}",
@@ -117,12 +119,15 @@ def _of_age(
 
 
 def _of_requests(feed: str, requests: Sequence[WaiverRequest]) -> Iterator[Sign]:
-    for each in requests:
-        number, asker = each.wish.finding_id, each.wish.asked_by
+    """One for all that somebody has asked at once."""
+    at_once = groupby(requests, lambda one: (one.wish.asked_by, one.asked_at))
+    for (asker, asked_at), several in at_once:
+        number, *others = (each.wish.finding_id for each in several)
+        more = f" and {len(others)} more" if others else ""
         yield Sign(
             feed=feed,
-            said=f"{asker} asks that finding {number} is accepted",
-            since=each.asked_at,
+            said=f"A request by {asker} to accept finding {number}{more} waits",
+            since=asked_at,
             act=f"Somebody other than {asker} approves it, or repairs it.",
             finding=number,
         )

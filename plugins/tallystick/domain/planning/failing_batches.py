@@ -21,7 +21,8 @@ to hundreds of healthy ones from landing, until retention takes their records.
 7. A record behind the batch may be to blame as well, for Spark polls beyond the end: a second try
    does not.
 8. A batch of a root that the feed's file names no more is released, if no attempt of it holds
-   anything: nothing would ever be landed below a root that was a mistake.
+   anything: nothing would ever be landed below a root that was a mistake. A repair lies beside
+   what it mends.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def taken_apart(
                     _released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable
                 ]
             continue
-        if root and batch.plan.root != root and not staged.may_hold(batch):
+        is_elsewhere = root is not None and batch.plan.root != root
+        if is_elsewhere and not batch.plan.is_repair and not staged.may_hold(batch):
             cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
             continue
         if not _fails_again_and_again(batch):

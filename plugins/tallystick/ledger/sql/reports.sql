@@ -163,10 +163,11 @@ VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :lost_at, :deepest
 RETURNING report_id;
 
 -- name: tell_complete
--- What the feed is complete up to, as it was worked out just now.
-INSERT INTO completeness (feed, up_to, by) VALUES (:feed, :up_to, :by)
+-- What the feed is complete up to; who has begun to work it out earlier takes no later one's place.
+INSERT INTO completeness (feed, up_to, by, told_at) VALUES (:feed, :up_to, :by, :told_at)
     ON CONFLICT (feed) DO UPDATE
-       SET up_to = excluded.up_to, by = excluded.by, told_at = clock_timestamp();
+       SET up_to = excluded.up_to, by = excluded.by, told_at = excluded.told_at
+     WHERE completeness.told_at <= excluded.told_at;
 
 -- name: newest_report
 -- The report that was kept last; of those at or before an instant, where one is given, or the one of

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
 _SET_BACK: Final = (
-    "the look proves nothing, for a later one is of an earlier time: a clock was ahead."
+    "the look proves nothing, for a later one is of an earlier time: a clock is wrong."
 )
 _ALL_REPORTS: Final = 1_000_000
 _AGES_SECONDS: Final = tuple(
@@ -114,10 +114,11 @@ def feed_completeness(
     return replace(found, accepted=accepted)
 
 
-def tell_complete(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
-    """What the feed is complete up to by now, kept for pages and metrics."""
-    found = feed_completeness(ledger, feed)
-    ledger.tell_complete(feed, found.proven.up_to, found.proven.by)
+def tell_complete(ledger: Ledger, feed: FeedName, at: datetime | None = None) -> FeedCompleteness:
+    """As `feed_completeness`, and kept for pages and metrics."""
+    told_at = ledger.clock()
+    found = feed_completeness(ledger, feed, at)
+    ledger.tell_complete(feed, found.proven.up_to, found.proven.by, told_at)
     return found
 
 
@@ -134,12 +135,12 @@ def store_report(services: Services, document: ReportDocument, made_by: Owner | 
     """
     with at(services, "report"):
         number = services.ledger.store_report(document, made_by)
-        tell_complete(services.ledger, services.feed_name)
     log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
     try:
+        tell_complete(services.ledger, services.feed_name)
         _fold(services)
     except LedgerError as error:
-        log.info("The ledger's ranges are not folded this time: %s", error.describe())
+        log.info("What is complete is not told, or ranges not folded: %s", error.describe())
     return number
 
 
@@ -332,6 +333,8 @@ class _Reading:
         """These looks, in this order."""
         for begin in range(0, len(places), _LOOKS_AT_ONCE):
             some = places[begin : begin + min(_LOOKS_AT_ONCE, self.left)]
+            if not some:
+                return
             self.left -= len(some)
             found = self.ledger.looks([each.snapshot_id for each in some])
             for each in some:
@@ -343,6 +346,8 @@ class _Reading:
         for begin in range(0, len(proving), _LOOKS_AT_ONCE):
             some = proving[begin : begin + _LOOKS_AT_ONCE]
             firsts = list(self.looks([looks[0] for _, looks in some]))
+            if not firsts and not self.left:
+                return
             for first in firsts:
                 more = next(looks[1:] for at, looks in some if at == first.border_at)
                 look = look_of_window(chain([first], self.looks(more)), partitions)
