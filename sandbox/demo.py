@@ -277,10 +277,10 @@ def main() -> None:
     raise SystemExit(code)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def _grouped(count: int) -> str:
     """The count in the product's own style."""
     return f"{count:,}".replace(",", " ")
+
+
+if __name__ == "__main__":
+    main()
