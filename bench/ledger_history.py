@@ -145,7 +145,7 @@ def fill_history(dsn: str, partitions: int, runs: int) -> None:
             for run in range(runs):
                 ends = [each + (run + 1) * SPAN for each in bases]
                 starts = [each + max(0, run - WEEK) * SPAN for each in bases]
-                shown = Shown(range(partitions), ends, ends, starts, [0] * partitions, ())
+                shown = Shown(range(partitions), ends, ends, starts, [0] * partitions, (), ())
                 taken_at = start + timedelta(hours=run + 1, seconds=5)
                 sums = (sum(starts), sum(ends), sum(ends))
                 cursor.execute(LOOK.encode(), (taken_at, shown.compressed(), *sums))

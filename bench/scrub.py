@@ -34,6 +34,7 @@ from sandbox import Sandbox
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.scrub import ExpectedSlice, ScrubFile, ScrubPlan, ScrubResult
 from tallystick.ports.spark_runner import ScrubOrder
+from tallystick.report.wording import grouped
 from tallystick.spark.connect_runner import ConnectRunner
 from tallystick.spark.connect_server import ConnectServer
 from tallystick.spark.slice_sums import SCHEMA
@@ -62,13 +63,15 @@ def main() -> None:
                 plan = _written(spark, Path(scratch) / str(records), records, arguments)
             size = sum(each.length_bytes for each in plan.files)
             print(
-                f"{records:,} records of {arguments.bytes} bytes with {arguments.headers}"
+                f"{grouped(records)} records of {arguments.bytes} bytes with {arguments.headers}"
                 f" headers in {len(plan.files)} files, {size / 1e6:.0f} MB"
             )
             found = []
             for number in range(1, arguments.servers + 1):
                 found.append(medians := _compared_anew(sandbox, plan, arguments))
-                costs = {f"{way}, {records:,}, server {number}": medians[way] for way in medians}
+                costs = {
+                    f"{way}, {grouped(records)}, server {number}": medians[way] for way in medians
+                }
                 figures |= as_figures(costs)
             ratios |= _ratios(found, records)
         print_result("scrub", arguments.pairs * arguments.servers, figures, ratios)
@@ -101,11 +104,11 @@ def _ratios(found: list[dict[str, Cost]], records: int) -> dict[str, Bound]:
         speeds = [each["plain"].wall_seconds / each[way].wall_seconds for each in found]
         by_cpu = [each["plain"].cpu_seconds / each[way].cpu_seconds for each in found]
         ratios |= {
-            f"{way} speed of plain, {records:,}": Bound(median(speeds), at_least=aim),
-            f"{way} by CPU, {records:,}": Bound(median(by_cpu)),
+            f"{way} speed of plain, {grouped(records)}": Bound(median(speeds), at_least=aim),
+            f"{way} by CPU, {grouped(records)}": Bound(median(by_cpu)),
         }
         print(
-            f"{way} scrub of {records:,}: its speed against the plain read, by server:"
+            f"{way} scrub of {grouped(records)}: its speed against the plain read, by server:"
             f" {', '.join(f'{each:.2f}' for each in speeds)}; at least {aim} is the aim"
             f" (by CPU time {', '.join(f'{each:.2f}' for each in by_cpu)})"
         )

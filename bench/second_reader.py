@@ -101,7 +101,7 @@ def _landed(name: str, environ: Mapping[str, str], records: int) -> tuple[float,
     print(
         f"{name}: {cost.cpu_seconds:.1f} CPU-s, {cost.wall_seconds:.1f} s; of it the sample"
         f" {cpu:.3f} CPU-s, {wall:.2f} s, {compared.offsets} offsets of {compared.batches}"
-        f" batch(es): {cpu / cost.cpu_seconds:.2%}; the proof {sum(proving):.3f} CPU-s:"
+        f" batches: {cpu / cost.cpu_seconds:.2%}; the proof {sum(proving):.3f} CPU-s:"
         f" {sum(proving) / cost.cpu_seconds:.2%}",
         flush=True,
     )
@@ -120,7 +120,7 @@ def _rotated(feed: Feed, environ: Mapping[str, str], budget: int) -> None:
     if report.findings or report.unheard or not report.offsets:
         raise SystemExit(str(report))
     print(
-        f"rotation of {budget:,}: {report.offsets:,} offsets of {report.batches} batch(es) in"
+        f"rotation of {budget:,}: {report.offsets:,} offsets of {report.batches} batches in"
         f" {wall:.2f} s, {cpu:.2f} CPU-s"
     )
 

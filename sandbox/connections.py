@@ -10,7 +10,7 @@ from sandbox.entry.jars import connector_jars
 from sandbox.ports import HOST
 from sandbox.service import Home
 from sandbox.services.airflow import Airflow
-from sandbox.services.airflow_settings import ADMIN
+from sandbox.services.airflow_settings import ADMIN, SECOND
 from sandbox.services.hdfs import Hdfs
 from sandbox.services.kafka import Kafka
 from sandbox.services.postgres import Postgres
@@ -47,6 +47,8 @@ def client_variables(sandbox: Services) -> dict[str, str]:
         found["AIRFLOW_URL"] = sandbox.airflow.url
         found["AIRFLOW_USER"] = ADMIN
         found["AIRFLOW_PASSWORD"] = sandbox.airflow.password()
+        found["AIRFLOW_SECOND_USER"] = SECOND
+        found["AIRFLOW_SECOND_PASSWORD"] = sandbox.airflow.password(SECOND)
     return found
 
 

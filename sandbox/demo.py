@@ -81,8 +81,9 @@ class Demo:
         with narrator.status("writing sample records"):
             amount = fill(env["KAFKA_BOOTSTRAP_SERVERS"])
         self._tell(
-            f"{amount.visible:,} records are written to {' and '.join(FEEDS)}, {PARTITIONS} "
-            f"partitions each; {PARTITIONS * amount.aborted:,} more were aborted"
+            f"{_grouped(amount.visible)} records are written to {' and '.join(FEEDS)},"
+            f" {PARTITIONS} partitions each;"
+            f" {_grouped(PARTITIONS * amount.aborted)} more were aborted"
         )
         login = env["AIRFLOW_URL"], env["AIRFLOW_USER"], env["AIRFLOW_PASSWORD"]
         with contextlib.closing(AirflowRest(*login)) as rest:
@@ -103,7 +104,9 @@ class Demo:
     def _say_what_was_landed(self, began: datetime) -> None:
         with ThreadPoolExecutor() as pool:
             rows = pool.map(lambda feed: _rows_since(began, feed), FEEDS)
-        landed = [f"{count:,} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)]
+        landed = [
+            f"{_grouped(count)} records of {feed}" for count, feed in zip(rows, FEEDS, strict=True)
+        ]
         self._tell(f"landed {', '.join(landed)}")
 
     def _carry_out(self, rest: AirflowRest, kind: str) -> bool:
@@ -213,6 +216,8 @@ class Demo:
         where = {
             "Airflow": f"{env['AIRFLOW_URL']}   user {env['AIRFLOW_USER']}, "
             f"password {env['AIRFLOW_PASSWORD']}",
+            "": f"and, as a waiver takes two people, user {env['AIRFLOW_SECOND_USER']}, "
+            f"password {env['AIRFLOW_SECOND_PASSWORD']}",
             "Files": f"{env['HDFS_URL']}/data/landing   by HTTP: {listing}",
             "Kafka": env["KAFKA_BOOTSTRAP_SERVERS"],
             "Ledger": f"./tallystick batches {FEEDS[0]}   ./tallystick files {FEEDS[0]}",
@@ -270,6 +275,11 @@ def main() -> None:
         )
         raise SystemExit(WRONG_USE) from failure
     raise SystemExit(code)
+
+
+def _grouped(count: int) -> str:
+    """The count in the product's own style."""
+    return f"{count:,}".replace(",", " ")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from sandbox.entry.jars import ensure_jars
 from sandbox.errors import ServiceFailed
 from sandbox.ports import HOST
 from sandbox.service import Home, Service, program
-from sandbox.services.airflow_settings import ADMIN, VIEWER, airflow_settings, passwords_file
+from sandbox.services.airflow_settings import ADMIN, ROLES, airflow_settings, passwords_file
 from sandbox.services.postgres import Postgres
 from sandbox.state import write_private
 
@@ -147,7 +147,7 @@ class Airflow:
         return all(component.is_running for component in self.services)
 
     def password(self, user: str = ADMIN) -> str:
-        """The password of a user: ADMIN or VIEWER."""
+        """The password of one of ROLES."""
         return self.home.state.secret(f"airflow_{user}")
 
     @property
@@ -247,7 +247,7 @@ class Airflow:
 
     def _write_passwords(self) -> None:
         # Before the first start: Airflow would generate and print its own.
-        passwords = {user: self.password(user) for user in (ADMIN, VIEWER)}
+        passwords = {user: self.password(user) for user in ROLES}
         write_private(passwords_file(self._folder), json.dumps(passwords))
 
     def _migrate(self) -> None:

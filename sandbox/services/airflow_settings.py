@@ -16,7 +16,10 @@ from sandbox.services.postgres import Postgres
 from sandbox.state import State
 
 ADMIN = "admin"
+SECOND = "op"
+"""Somebody else who may repair: a waiver takes two people."""
 VIEWER = "vera"
+ROLES = {ADMIN: "admin", SECOND: "op", VIEWER: "viewer"}
 FEEDS = "TALLYSTICK_FEEDS"
 SHARED = Path(__file__).with_name("airflow.env")
 
@@ -35,7 +38,9 @@ def airflow_settings(state: State, postgres: Postgres, *, folder: Path, url: str
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__FERNET_KEY": str(state.once("secret:fernet", _fernet_key())),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{ADMIN}:admin,{VIEWER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+            f"{user}:{role}" for user, role in ROLES.items()
+        ),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(folder)),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": (

@@ -298,7 +298,7 @@ def test_a_reconcile_that_is_marked_failed_ends_its_full_read(place: AirflowPlac
     until("its work has ended", lambda: not works_of(server) & doomed, INTERRUPTED_SECONDS)
     assert run.end() == "failed"
     until("it did not end by itself", lambda: "Task exited" in run.log("reconcile"))
-    assert "1 batch(es) read in full" not in run.log("reconcile")
+    assert "batches read in full: 1" not in run.log("reconcile")
     until("it has cleared away", lambda: not place.full_reads("reread"), INTERRUPTED_SECONDS)
 
 

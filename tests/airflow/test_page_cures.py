@@ -116,7 +116,7 @@ def test_a_run_that_airflows_form_has_triggered_says_on_its_tab_what_it_landed(
 
     ada.go(f"/dags/ingest_cured/runs/{run.run_id}")
     ada.page.locator("a[href$='/plugin/tallystick-run']").click()
-    expect(ada.frame.get_by_role("heading", level=1)).to_contain_text(run.run_id)
+    expect(ada.frame.locator(".facts")).to_contain_text(run.run_id)
     landed = ada.frame.get_by_role("region", name="Batches").locator("tbody tr")
     expect(landed).to_contain_text(["published"])
     expect(landed.locator("td").nth(2)).to_have_text("50")
@@ -185,7 +185,7 @@ def test_two_people_accept_a_finding_and_the_feed_is_in_order(
 
     number = finding_in_trouble(ada)
     accept = ada.page.locator("#accept")
-    accept.get_by_label("Why").fill("The source has it again <b>tomorrow</b>.")
+    accept.get_by_label("Reason").fill("The source has it again <b>tomorrow</b>.")
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     accept.get_by_label("Until").fill(tomorrow.strftime("%Y-%m-%dT%H:%M"))
     accept.get_by_role("button", name=f"Ask for it as {ADMIN}").click()

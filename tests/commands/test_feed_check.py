@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tallystick.errors import LedgerUnavailable
@@ -51,3 +55,21 @@ def test_files_are_checked_without_the_ledger_too(landing: CommandLine) -> None:
     told = landing.with_stage(ledger_of=ledger_of)("feed", "check")
     assert (told.code, told.out) == (0, "feeds: 1 feed in order, 0 problems.\n")
     assert told.err.startswith("Nothing was compared with the ledger: ")
+
+
+def test_a_notifier_that_is_looked_for_leaves_nothing_in_the_home(tmp_path: Path) -> None:
+    notify = "notify: [{notifier: airflow.sdk.BaseNotifier}]\n"
+    text = FEED_FILE.format(name="orders", until="now") + notify
+    (tmp_path / "orders.yaml").write_text(text)
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {name: each for name, each in os.environ.items() if not name.startswith("AIRFLOW")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tallystick", "feed", "check"],
+        env=kept | {"HOME": str(home), "TALLYSTICK_FEEDS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "1 feed in order" in done.stdout) == (0, True), done.stderr
+    assert list(home.iterdir()) == []

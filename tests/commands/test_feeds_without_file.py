@@ -64,7 +64,7 @@ def test_a_feed_that_has_ended_is_retired_with_its_proof(
         for each in ledger.findings(FEED):
             digest = shown_digest(each.finding.evidence)
             until = datetime.now(UTC) + timedelta(days=1)
-            ledger.waive(Waiver(each.finding_id, "known", "ada", "grace", until, digest))
+            ledger.waive([Waiver(each.finding_id, "known", "ada", "grace", until, digest)])
 
     told = retire(retired)
 

@@ -229,6 +229,7 @@ def test_a_waived_finding_says_who_accepted_it_and_until_when(missing: CommandLi
         "approved_by": "Grace",
         "expires_at": "2199-01-01T00:00:00+00:00",
         "evidence_digest": found["evidence_digest"],
+        "ending": None,
     }
     assert "next:" not in missing("reconcile", "orders").out
 
@@ -318,3 +319,59 @@ def test_explain_gives_the_command_that_accepts_what_it_tells(missing: CommandLi
     told = missing("explain", str(found["number"])).out.splitlines()
     assert f"evidence digest: {digest}" in told
     assert not [each for each in told if each.startswith("if two people")]
+
+
+def copied(landing: CommandLine, story: Story) -> list[dict[str, Any]]:
+    """The findings about a committed file of which a copy lies beside it: all are one trouble."""
+    assert landing("land", "orders", "--json").code == 0
+    file = published(story)[0]
+    (file.parent / "copy.parquet").write_bytes(file.read_bytes())
+    assert landing("reconcile", "orders", "--json").code == 1
+    found = listed(landing)
+    assert len({each["trouble"] for each in found}) == 1 < len(found)
+    return found
+
+
+def test_a_trouble_is_waived_by_the_command_that_explain_gives_and_ended_as_a_whole(
+    landing: CommandLine, story: Story
+) -> None:
+    found = copied(landing, story)
+    digests = list(dict.fromkeys(each["evidence_digest"] for each in found))
+    number = str(found[0]["number"])
+    given = "".join(f" --evidence {each}" for each in digests)
+    assert f"tallystick waive {number}{given} --reason" in landing("explain", number).out
+    if len(digests) > 1:
+        assert landing(*waive(found[0]["number"], digests[0])).code == 3
+        assert {each["state"] for each in listed(landing)} == {"open"}
+    told = landing(*waive(found[0]["number"], digests[0]), *given.split())
+    assert told.code == 0, told.err
+    assert told.out.startswith("Findings 1-")
+    assert " are waived until 2199-01-01" in told.out
+    assert {each["state"] for each in listed(landing)} == {"waived"}
+
+    told = landing("unwaive", number, "--by", "Eve", "--reason", "not on purpose")
+
+    assert told.code == 0, told.err
+    assert " are open again." in told.out
+    for each in listed(landing):
+        assert (each["state"], each["waiver"]["state"]) == ("open", "ended")
+    assert "open, waiver ended" in landing("findings", "orders").out
+    assert ": Eve ended it (not on purpose): asked by Ada" in landing("explain", number).out
+    assert landing("unwaive", number, "--by", "Eve", "--reason", "twice").code == 3
+
+
+def test_half_a_waiver_names_the_finding_that_moves_the_copy(
+    landing: CommandLine, story: Story
+) -> None:
+    found = copied(landing, story)
+    [stray] = [each["number"] for each in found if each["code"] == "A9"]
+    with closing(Ledger(story.dsn)) as ledger:
+        accept(ledger, stray)
+    told = landing("repair", "orders", "--dry-run")
+    assert f"its finding {stray} (A9) is accepted, and moves it when it is named." in told.out
+    others = [str(each["number"]) for each in found if each["code"] != "A9"]
+    assert landing("unwaive", str(stray), "--by", "Eve", "--reason", "half").code == 0
+    told = landing("repair", "orders", *others, "--dry-run")
+    assert f"its finding {stray} (A9) moves it when it is named." in told.out
+    assert landing("repair", "orders").code == 0
+    assert listed(landing) == []

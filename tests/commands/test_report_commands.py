@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tallystick.domain.identities import Owner
 from tallystick.domain.report import document as report_document
 from tallystick.domain.report.coverage_map import CoverageBlock, CoverageMap
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.window import Window
 from tallystick.ledger.ledger import Ledger
+from tallystick.workflows.landing.run import land_feed
 from tests.support.command_line import CommandLine
 from tests.support.ledger_story import finding_of
 from tests.support.looks import record_look
@@ -26,6 +29,7 @@ from tests.support.story import FEED, Story
 from tests.support.waivers import accept
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+HOUR = timedelta(hours=1)
 YEARS_LATER = datetime(2199, 1, 1, tzinfo=UTC)
 
 
@@ -106,8 +110,8 @@ def test_level_3_says_what_was_read_in_full_and_what_waits(landing: CommandLine)
     before = landing("reconcile", "orders").out
     after = landing("reconcile", "orders", "--level", "3").out
 
-    assert "Read in full (L3): 0 of 3 batch(es); 3 not yet" in before
-    assert "Read in full (L3): 3 of 3 batch(es)." in after
+    assert "Read in full (L3): 0 of 3 batches; 3 not yet" in before
+    assert "Read in full (L3): 3 of 3 batches." in after
 
 
 def test_reports_of_the_past_are_opened_again(landing: CommandLine, story: Story) -> None:
@@ -243,3 +247,27 @@ def test_a_csv_has_one_row_for_each_finding_and_partition(landing: CommandLine) 
 
     assert [each["kind"] for each in rows] == ["partition", "partition"]
     assert json.dumps([each["frontier"] for each in rows]) == '["15", "7"]'
+
+
+def test_complete_by_record_time_tells_what_came_late(landing: CommandLine, story: Story) -> None:
+    end = NOW.replace(minute=0)
+    for log in story.broker.logs.values():
+        log.entries.clear()
+    for at in (end - HOUR, end - 2 * HOUR, end):
+        story.broker.logs[0].append(Kind.RECORD, 1, at=at)
+    land_feed(story.services(until="window_end"), Window(end - HOUR, end), Owner("one"))
+    [batch] = landing("batches", "orders", "--json").json["batches"]
+    assert batch["late"] == {"rows": 1, "oldest_at": (end - 2 * HOUR).isoformat()}
+
+    told = landing("complete", "orders", "--at", (end - HOUR).isoformat(), "--json")
+    said = landing("complete", "orders", "--at", (end - HOUR).isoformat())
+
+    assert told.json["late"] == {
+        "before": (end - HOUR).isoformat(),
+        "batch_id": batch["batch_id"],
+        **batch["late"],
+    }
+    assert "Late rows from before 2026-11-01 11:00:00Z: 1 at most" in said.out
+    assert told.json["complete_by"] == "record time"
+    assert "Late rows: 1, the oldest" in landing("complete", "orders").out
+    assert "Late" not in landing("complete", "orders", "--at", end.isoformat()).out

@@ -71,6 +71,19 @@ def test_a_plan_for_people(landing: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "land"])
+def test_the_window_that_a_command_takes_by_itself_is_told(
+    landing: CommandLine, command: str
+) -> None:
+    landing.write("orders", until="window_end")
+    newest = "[2026-11-01T11:00:00+00:00, 2026-11-01T12:00:00+00:00)"
+
+    told = landing(command, "orders", "--json")
+
+    assert told.json["window"]["until_instant"] == "2026-11-01T12:00:00+00:00"
+    assert f"No window was given: this is the newest one that is over, {newest}." in told.err
+
+
+@pytest.mark.parametrize("command", ["plan", "land"])
 def test_new_records_under_an_old_window_are_told_in_the_answer(
     landing: CommandLine, command: str
 ) -> None:
@@ -187,7 +200,7 @@ def test_a_batch_is_one_short_line_with_its_window(hours: int, shown: str) -> No
         batch_id="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
         published_at=None, held_by="ingest_orders/scheduled__2026-11-01", directory="/d",
         window=Window(start, start + timedelta(hours=hours)),
-        offsets=10_000_000, rows=None, holes=None, ranges=[], attempts=[],
+        offsets=10_000_000, rows=None, holes=None, late=None, ranges=[], attempts=[],
     )  # fmt: skip
     table, held = batches_view(BatchesDocument(feed="orders", batches=[batch]))
     assert isinstance(table, Table)
@@ -349,17 +362,6 @@ def test_land_says_which_batches_could_not_be_done(landing: CommandLine, story: 
     attempts = landing("batches", "orders", "--json").json["batches"][0]["attempts"]
     assert [each["attempt"]["token"] for each in attempts] == [1, 2, 3]
     assert "no executor was given" in attempts[0]["outcome"]
-
-
-def test_a_feed_that_needs_a_window_says_so(landing: CommandLine) -> None:
-    landing.write("orders", until="window_end")
-    told = landing("land", "orders")
-    assert told.code == 2
-    assert (
-        told.err.splitlines()[-1]
-        == "next: Give --window-start and --window-end (in Airflow's form: window_start and"
-        " window_end), or set plan.until: now in the feed file."
-    )
 
 
 def test_the_ledger_s_schema(landing: CommandLine) -> None:

@@ -88,6 +88,7 @@ def test_two_users_accept_a_loss_and_all_of_it_outlives_down_and_up(up: Stack) -
     assert up.tallystick("reconcile", "clicks").returncode == 1
     (finding, *_) = up.page("admin", "GET", "/feeds/clicks/findings")["findings"]
     path = f"/findings/{finding['number']}/waiver-requests"
+    read = up.page("admin", "GET", f"/findings/{finding['number']}")["waiver_evidence"]
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     asked = up.page(
         "admin",
@@ -95,7 +96,7 @@ def test_two_users_accept_a_loss_and_all_of_it_outlives_down_and_up(up: Stack) -
         path,
         reason="tried",
         until=tomorrow,
-        evidence=finding["evidence_digest"],
+        evidence=list(read.values()),
     )
     number = asked["waiver_request"]["number"]
     with pytest.raises(AssertionError, match="somebody else must approve"):

@@ -56,7 +56,7 @@ def test_a_snapshot_is_kept_with_every_plan(story: LedgerStory) -> None:
         "SELECT shown, log_start_sum, high_watermark_sum, last_stable_sum, leaderless_count,"
         " retention_ms FROM broker_snapshot"
     )
-    assert Shown.of(kept) == Shown([0, 4], [9, 1], [9, 1], [3, 0], [0, 0], [])
+    assert Shown.of(kept) == Shown([0, 4], [9, 1], [9, 1], [3, 0], [0, 0], [], [])
     assert plain == [3, 10, 10, 0, 604_800_000]
 
 

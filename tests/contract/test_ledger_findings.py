@@ -15,7 +15,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.findings import Finding, provisional
 from tallystick.domain.rules.waivers import Waiver
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.errors import EvidenceChanged, LedgerRefused
+from tallystick.errors import EvidenceChanged, LedgerRefused, WaiverRefused
 from tallystick.ledger.ledger import Ledger
 from tests.support.ledger_story import FEED, LedgerStory, finding_of
 
@@ -74,7 +74,7 @@ def test_another_feeds_finding_is_not_closed(story: LedgerStory) -> None:
 
 def test_a_waived_finding_stands_as_waived_and_is_not_doubled(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(seen_at="yesterday", frontier=5))
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, finding_of(seen_at="today", frontier=5))
     assert states(story) == ["waived"]
     (standing,) = story.ledger.findings(FEED)
@@ -85,13 +85,13 @@ def test_a_finding_has_its_newest_waiver_whatever_became_of_it(story: LedgerStor
     (number,) = recorded(story, finding_of(frontier=5))
     assert [each.waiver for each in story.ledger.findings(FEED)] == [None]
     first = waiver_of(story, number, reason="the first")
-    story.ledger.waive(first)
+    story.ledger.waive([first])
     recorded(story, finding_of(frontier=6))
     [void] = story.ledger.findings(FEED)
     assert void.waiver == first
     second = waiver_of(story, number)
     assert second.digest != first.digest
-    story.ledger.waive(second)
+    story.ledger.waive([second])
     [again] = story.ledger.findings(FEED)
     assert (again.waiver, again.has_waiver_expired) == (second, False)
 
@@ -107,7 +107,7 @@ def test_a_finding_whose_evidence_has_changed_is_waived_as_the_last_look_saw_it(
     assert seen
     assert seen.finding.evidence == finding_of(frontier=6).evidence
     assert seen.first_seen_at == first.first_seen_at
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, finding_of(frontier=6))
     assert states(story) == ["waived"]
     recorded(story, finding_of(frontier=5))
@@ -137,7 +137,7 @@ def test_a_waiver_of_what_nobody_could_ask_covers_the_directories_that_were_read
     story: LedgerStory,
 ) -> None:
     (number,) = recorded(story, unasked("/s/1"))
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, unasked("/s/1", said="another word.", log_start_offset=30))
     assert states(story) == ["waived"], "the same directory"
     recorded(story, unasked("/s/2"))
@@ -156,32 +156,32 @@ def test_a_finding_is_not_waived_whose_evidence_has_changed_since_it_was_read(
     with pytest.raises(
         EvidenceChanged, match=f"finding {number} is .* not {read.digest}: it is em"
     ):
-        story.ledger.waive(read)
+        story.ledger.waive([read])
     assert states(story) == ["open"]
     recorded(story, finding_of(frontier=5, seen_at="later"))
-    story.ledger.waive(read)
+    story.ledger.waive([read])
     assert states(story) == ["waived"]
 
 
 def test_a_waiver_is_void_when_the_verdict_changes(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of(verdict=Verdict.UNKNOWN))
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, finding_of(verdict=Verdict.PROVEN_LOSS))
     assert states(story) == ["superseded", "open"]
 
 
 def waive_for_an_hour(story: LedgerStory, number: int) -> None:
     until = story.ledger.clock() + timedelta(hours=1)
-    story.ledger.waive(waiver_of(story, number, expires_at=until))
+    story.ledger.waive([waiver_of(story, number, expires_at=until)])
 
 
 def test_only_an_open_finding_is_waived(story: LedgerStory) -> None:
     (number,) = recorded(story, finding_of())
     story.ledger.close_findings(FEED, {number: "Gone."})
-    with pytest.raises(LedgerRefused, match=f"finding {number} is remedied, not open"):
-        story.ledger.waive(waiver_of(story, number))
-    with pytest.raises(LedgerRefused, match="finding 99 is unknown, not open"):
-        story.ledger.waive(waiver_of(story, 99))
+    with pytest.raises(WaiverRefused, match=f"finding {number}: it is remedied, not open"):
+        story.ledger.waive([waiver_of(story, number)])
+    with pytest.raises(WaiverRefused, match="finding 99: it is unknown, not open"):
+        story.ledger.waive([waiver_of(story, 99)])
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_waiver_has_two_names_a_reason_and_an_end(
 ) -> None:
     (number,) = recorded(story, finding_of())
     with pytest.raises(LedgerRefused, match=why):
-        story.ledger.waive(waiver_of(story, number, **changed))
+        story.ledger.waive([waiver_of(story, number, **changed)])
     assert states(story) == ["open"]
 
 
@@ -237,7 +237,7 @@ def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waive
 ) -> None:
     near = finding_of(5, 9, verdict=Verdict.SUSPECTED)
     (number,) = recorded(story, near)
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     assert recorded(story, replace(near, until_offset=12)) == [number]
     (standing,) = story.ledger.findings(FEED)
     assert standing.state is FindingState.WAIVED
@@ -248,7 +248,7 @@ def test_a_state_that_lasts_is_confirmed_while_the_log_grows_and_keeps_its_waive
 def test_a_state_that_lasts_is_open_again_when_its_evidence_changes(story: LedgerStory) -> None:
     near = finding_of(5, 9, verdict=Verdict.SUSPECTED, retention_ms=10)
     (number,) = recorded(story, near)
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, replace(near, until_offset=12, evidence={"retention_ms": 5}))
     assert states(story) == ["open"]
 
@@ -275,19 +275,19 @@ def test_a_finding_whose_waiver_has_expired_is_open_wherever_it_is_told(
 
 
 def test_a_waiver_that_has_expired_can_be_renewed(story: LedgerStory, expired: int) -> None:
-    story.ledger.waive(waiver_of(story, expired))
+    story.ledger.waive([waiver_of(story, expired)])
     assert states(story) == ["waived"]
     recorded(story, finding_of())
     assert states(story) == ["waived"]
-    with pytest.raises(LedgerRefused, match=f"finding {expired} is waived, not open"):
-        story.ledger.waive(waiver_of(story, expired))
+    with pytest.raises(WaiverRefused, match=f"finding {expired}: it is waived, not open"):
+        story.ledger.waive([waiver_of(story, expired)])
 
 
 def test_the_newest_waiver_counts_and_no_longer_one_before_it(
     story: LedgerStory, two_hours_pass: Callable[[], None]
 ) -> None:
     (number,) = recorded(story, finding_of(frontier=5))
-    story.ledger.waive(waiver_of(story, number))
+    story.ledger.waive([waiver_of(story, number)])
     recorded(story, finding_of(frontier=6))
     waive_for_an_hour(story, number)
     two_hours_pass()

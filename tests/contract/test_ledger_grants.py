@@ -91,8 +91,11 @@ def accept_at_the_second_try(ledger: Ledger) -> None:
         expires_at=YEARS_LATER,
         digest=stored.digest,
     )
-    ledger.withdraw_waiver_request(ledger.ask_for_waiver(wish).number, finding_id=number, by="ada")
-    ledger.approve_waiver(ledger.ask_for_waiver(wish).number, finding_id=number, by="grace")
+    [first] = ledger.ask_for_waivers([wish])
+    ledger.withdraw_waiver_requests({number: first.number}, by="ada")
+    [second] = ledger.ask_for_waivers([wish])
+    ledger.approve_waivers({number: second.number}, by="grace")
+    ledger.end_waivers([number], by="ada", reason="it matters after all")
 
 
 def look(dsn: str) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import psycopg
 import pytest
 
 from tallystick.domain.batches.batch import BatchPlan, CommittedFile
-from tallystick.domain.batches.landed import FileSlice, LandedFile
+from tallystick.domain.batches.landed import FileSlice, LandedFile, LateRows
 from tallystick.domain.batches.states import BatchState, HoleClass
+from tallystick.domain.identities import FeedName
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Observation
 from tallystick.domain.planning.log_judgement import judge_logs
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.errors import ClaimConflict, LedgerRefused
 from tallystick.ledger.statements import statement, statements
 from tests.support.ledger_server import LedgerServer
-from tests.support.ledger_story import FEED, NO_TIME, LedgerStory, manifest_of, snapshot_of
+from tests.support.ledger_story import FEED, NO_TIME, NOON, LedgerStory, manifest_of, snapshot_of
 
 HOLES = {
     HoleClass.CONTROL: OffsetRuns.of([(4, 5), (25, 27)]),
@@ -42,7 +45,8 @@ def landed(story: LedgerStory, cuts: tuple[int, ...] = (0, 20, 50, 100)) -> list
     for number, (start, until) in enumerate(pairwise(cuts)):
         holes = sum(runs.count for runs in holes_in(start, until).values())
         held = FileSlice(0, start, until - 1, until - start - holes)
-        files.append(LandedFile(f"part-{number}", 10, "crc32c:0", (held,)))
+        late = LateRows(number, NOON - timedelta(hours=number)) if number else None
+        files.append(LandedFile(f"part-{number}", 10, "crc32c:0", (held,), late))
     story.ledger.record_verified(attempt, replace(manifest, files=tuple(files)))
     story.ledger.commit(attempt)
     story.ledger.mark_published(attempt.batch_id)
@@ -96,6 +100,19 @@ def test_a_repair_takes_exactly_its_offsets_and_its_files(story: LedgerStory) ->
     committed = story.ledger.committed_batch(plan.batch_id)
     assert committed is not None
     assert committed.manifest.plan.replaces == (files[1],)
+
+
+def test_late_rows_are_those_of_the_files_that_are_read_still(story: LedgerStory) -> None:
+    files = landed(story)
+    first = files[0].batch_id
+    oldest = NOON - timedelta(hours=2)
+    assert story.ledger.late_rows(FEED, None) == CameLate(None, 3, oldest, first)
+    attempt = story.begin(repair_of(story, files[1], 20, 50).batch_id)
+    story.verify(attempt, holes={0: holes_in(20, 50)})
+    assert story.ledger.late_rows(FEED, None) == CameLate(None, 3, oldest, first)
+    story.ledger.commit(attempt)
+    assert story.ledger.late_rows(FEED, None) == CameLate(None, 2, oldest, first)
+    assert story.ledger.late_rows(FeedName("payments"), None) is None
 
 
 def test_what_the_broker_has_no_more_is_lost_from_the_repair_on(story: LedgerStory) -> None:

@@ -11,11 +11,13 @@ import pytest
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName
+from tallystick.domain.logs.snapshot import WindowBorder
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
-from tallystick.domain.report.completeness import Look
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import Look
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -189,18 +191,30 @@ def test_looks_come_back_as_they_were_recorded(story: LedgerStory) -> None:
         snapshot_of({2: (0, 8), 0: (1, 12)}),
         taken_at=NOON + timedelta(minutes=5),
         leaderless=frozenset({1}),
+        border=WindowBorder(NOON, {0: None, 2: 5}, {2: 5}),
     )
 
     record_look(story.ledger, FEED, later)
 
     places = story.ledger.look_places(FEED)
-    first, second = story.ledger.looks([each.snapshot_id for each in places])
-    assert [each.looked_at for each in places] == [NOON, later.taken_at]
+    looks = story.ledger.looks([each.snapshot_id for each in places])
+    first, second = (looks[each.snapshot_id] for each in places)
+    assert [(each.looked_at, each.border_at) for each in places] == [
+        (NOON, None),
+        (later.taken_at, NOON),
+    ]
     assert (list(first.partitions), list(first.high_watermarks)) == ([0, 1], [9, 7])
     assert second == Look(
-        later.taken_at, later.topic_id, second.partitions, second.high_watermarks, frozenset({1})
+        later.taken_at,
+        later.topic_id,
+        second.partitions,
+        second.high_watermarks,
+        frozenset({1}),
+        border_at=NOON,
+        borders=second.borders,
     )
     assert (list(second.partitions), list(second.high_watermarks)) == ([0, 2], [12, 8])
+    assert list(second.borders) == [None, 5], "of one it is not known"
     sums = story.ledger.look_sums([places[1].snapshot_id])[0]
     assert (sums.log_start, sums.high_watermark, sums.leaderless) == (1, 20, 1)
     newest = story.ledger.newest_bounds(FEED)
@@ -224,7 +238,8 @@ def test_a_look_is_doubted_once_and_for_ever(story: LedgerStory) -> None:
     for each in (first, second):
         story.ledger.doubt_look(each, "HDFS was silent.")
 
-    doubts = [each.doubt for each in story.ledger.looks([first, second])]
+    looks = story.ledger.looks([first, second])
+    doubts = [looks[each].doubt for each in (first, second)]
     assert doubts == ["HDFS was silent.", "it was cut."]
     with story.raw() as hand, pytest.raises(psycopg.Error, match="never changes"):
         hand.execute("UPDATE broker_snapshot SET doubt = NULL")
@@ -246,9 +261,10 @@ def a_report(minutes: int = 0, **changes: object) -> ReportDocument:
         verdict=Verdict.UNKNOWN,
         complete_up_to=None,
         complete_window_end=None,
+        complete_by=CompleteBy.READABLE,
         held_back_by=(),
-        levels=("L0", "L1"),
-        deepest="L1",
+        levels=("L0", "L1", "L2"),
+        deepest="L2",
         silent=(),
         is_complete=False,
         unheard=("HDFS \0 could not be asked: \ud800",),

@@ -408,6 +408,7 @@ APPEND_ONLY = (
     "file_retraction",
     "commit_link",
     "waiver",
+    "waiver_ending",
     "file_fingerprint",
     "batch_check",
     "report",
@@ -444,7 +445,7 @@ def test_every_table_is_guarded_against_removal(story: LedgerStory) -> None:
     assert {name for (name,) in tables} == {
         *APPEND_ONLY,
         *KEPT,
-        *("schema_version", "hour_look", "directory_look", "told"),
+        *("schema_version", "completeness", "hour_look", "directory_look", "told"),
     }
 
 

@@ -91,7 +91,9 @@ def test_the_navigation_leads_to_all_feeds_and_on_to_a_finding(vera: Person) -> 
     vera.go("/")
     vera.page.get_by_role("link", name="Tallystick").first.click()
     expect(vera.frame.get_by_role("heading", name="Feeds")).to_be_visible()
-    expect(vera.frame.locator("[data-answer=bad]")).to_contain_text("1 of 1 not in order: orders")
+    expect(vera.frame.locator("[data-answer=bad]")).to_contain_text(
+        "orders: PROVEN_LOSS: 1 trouble (2 findings)"
+    )
     vera.frame.get_by_role("row").get_by_role("link", name="orders", exact=True).click()
     expect(vera.frame.locator("#coverage path").first).to_be_attached()
     vera.frame.get_by_role("link", name="1", exact=True).click()
@@ -102,7 +104,7 @@ def test_the_navigation_leads_to_all_feeds_and_on_to_a_finding(vera: Person) -> 
     ("address", "tab", "said"),
     [
         ("/dags/ingest_orders", "tallystick-feed", "orders"),
-        (f"/dags/reconcile_orders/runs/{RUN}", "tallystick-run", f"reconcile_orders/{RUN}"),
+        (f"/dags/reconcile_orders/runs/{RUN}", "tallystick-run", "A run of orders"),
     ],
 )
 def test_a_dag_and_a_run_have_their_tab(vera: Person, address: str, tab: str, said: str) -> None:

@@ -9,18 +9,21 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 
 from tallystick.domain.identities import Owner
+from tallystick.domain.window import Window
 from tallystick.workflows.landing.run import land_feed
 from tests.support.ledger_server import OWNER_ROLE
 from tests.support.scripted_broker import NOW, Kind, ScriptedBroker
-from tests.support.story import Story, a_landed_story
+from tests.support.story import Story, a_feed, a_landed_story
 
 SOON = 0.1
+HOUR = timedelta(hours=1)
 BEFORE = NOW - timedelta(hours=1)
 AFTER = NOW + timedelta(hours=1)
 DEAD = "host=127.0.0.1 port=1 dbname=nobody user=nobody"
@@ -199,3 +202,34 @@ def test_a_wait_ends_so_long_after_the_instant(landed: Story) -> None:
     with pytest.raises(TaskDeferred) as deferred:
         _sensor(now - timedelta(hours=1), within=timedelta(hours=2)).execute({})
     assert timedelta(minutes=59) < deferred.value.timeout <= timedelta(hours=1)
+
+
+def test_a_wait_of_another_kind_is_refused_with_what_is_accepted() -> None:
+    from tallystick.errors import ConfigurationError
+
+    with pytest.raises(
+        ConfigurationError, match=r"feed orders: within is 60; .*datetime.timedelta"
+    ):
+        _sensor(BEFORE, within=60)
+
+
+def test_sensor_and_event_tell_what_came_late(unlanded: Story) -> None:
+    from tallystick.orchestration.last_tasks import announce_complete, complete_asset_of
+
+    end = NOW.replace(minute=0)
+    unlanded.broker.logs[0].entries.clear()
+    for at in (BEFORE, end - timedelta(hours=2), end):
+        unlanded.broker.logs[0].append(Kind.RECORD, 1, at=at)
+    land_feed(unlanded.services(until="window_end"), Window(end - HOUR, end), Owner("one"))
+
+    said = _fired(_trigger(end - HOUR))["said"]
+
+    assert "Late rows from before 2026-11-01 11:00:00Z: 1 at most" in said
+    asset, event = complete_asset_of("orders"), SimpleNamespace(extra=None)
+    told = SimpleNamespace(extra={"window_end": (end - HOUR).isoformat()}, timestamp=NOW)
+    context: Any = {
+        "params": {}, "inlet_events": {asset: [told]}, "outlet_events": {asset: event},
+    }  # fmt: skip
+    announce_complete(a_feed(until="window_end"), context)
+    assert event.extra
+    assert (event.extra["window_end"], event.extra["late_rows"]) == (end.isoformat(), 1)

@@ -23,7 +23,6 @@ TRIED_AGAIN = [
 FAILED_FOR_GOOD = [
     errors.ConnectionMissing("spark_default", None, "a connection"),
     errors.WindowIncomplete("window_end", None, "an instant"),
-    errors.WindowMissing("window", None, "a window"),
     errors.FeedFileInvalid(["orders.yaml:3: plan.untill: unknown key"]),
     errors.TopicUnknown("orders", "broker:9092"),
     errors.SourceRefused("topic orders", "not authorised"),

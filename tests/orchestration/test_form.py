@@ -59,6 +59,7 @@ def test_every_field_says_what_it_is() -> None:
         ("now", "lands all that is readable now, and the window is only its label"),
         ("window_end", "each record lands under its own window"),
         ("window_end", "A window that was landed before is a no-op"),
+        ("window_end", "A run without an interval takes the newest window that is over."),
     ],
 )
 def test_the_form_says_where_records_go_before_an_old_window_is_given(
@@ -77,6 +78,13 @@ def test_the_form_says_where_a_dry_run_is_shown(form_of: str) -> None:
 
     form = ingest.form(a_feed()) if form_of == "ingest" else repair.repair_form()
     assert "on the run's tab Tallystick" in (form["dry_run"].description or "")
+
+
+def test_a_dry_run_says_that_unpausing_begins_the_scheduled_run_too() -> None:
+    from tallystick.orchestration.ingest import form
+
+    told = form(a_feed())["dry_run"].description or ""
+    assert "'Unpause on trigger' also begins its scheduled run, which lands." in told
 
 
 def test_digests_are_of_named_findings_or_of_all_that_were_open() -> None:

@@ -117,6 +117,7 @@ def test_findings_are_counted_and_not_read(
 def test_partitions_make_no_lines(story: LedgerStory) -> None:
     few = client(story.dsn).get("/metrics", headers=OPEN).text
     story.open(dict.fromkeys(range(2, 40), (0, 20)))
+    record_look(story.ledger, FEED, snapshot_of(dict.fromkeys(range(40), (0, 20))))
     assert len(client(story.dsn).get("/metrics", headers=OPEN).text.splitlines()) == len(
         few.splitlines()
     )
@@ -161,3 +162,19 @@ def test_the_document_and_the_dashboard_know_every_name_and_no_other(story: Ledg
     dashboard = (DOCS / "metrics-dashboard.json").read_text()
     assert json.loads(dashboard)["panels"]
     assert set(re.findall(r"tallystick_feed_\w+", dashboard)) <= told
+
+
+def test_the_alert_also_fires_for_a_feed_that_never_was_complete(ledger_dsn: str) -> None:
+    story = LedgerStory(ledger_dsn)
+    story.open({0: (0, 20)})
+    story.ledger.close()
+    alert = re.search(
+        r"> 2 \* 3600\n +or \((\w+) unless on\(feed\) (\w+)\)", (DOCS / "metrics.md").read_text()
+    )
+    assert alert
+    fires_with, unless = alert.groups()
+
+    found = figures(client(story.dsn).get("/metrics", headers=OPEN).text)
+
+    assert unless == "tallystick_feed_complete_up_to_timestamp_seconds"
+    assert ((fires_with,) in found, (unless,) in found) == (True, False)

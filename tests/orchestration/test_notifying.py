@@ -197,7 +197,8 @@ def test_the_event_of_a_complete_window_comes_once(stage: Stage, dags: Any) -> N
     assert first.telling == {"announce_complete": "success"}
     (told,) = first.completed
     assert set(told) == {
-        "window_end", "window_end_before", "complete_up_to", "storage_heard_at", "accepted",
+        "window_end", "window_end_before", "complete_up_to", "storage_heard_at", "late_rows",
+        "accepted",
     }  # fmt: skip
     assert told["window_end"] <= told["complete_up_to"]
     again = run(dags["reconcile_orders"], step=EARLY)

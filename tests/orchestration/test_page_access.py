@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tallystick.errors import LedgerUnavailable
+from tallystick.orchestration.dag_ids import TAG
 from tests.contract.test_ledger_reports import a_report
 from tests.orchestration.page_place import OWN, PagePlace
 from tests.support.ledger_server import LedgerServer
@@ -57,6 +58,7 @@ POSTS: dict[str, tuple[str, dict[str, str]]] = {
         "/findings/1/waiver-requests/1/withdraw",
         {},
     ),
+    "/findings/{number}/waiver/end": ("/findings/1/waiver/end", {"reason": "known"}),
 }
 ALL = ("ingest_orders", "repair_orders")
 # What they answer to who may see no feed of the ledger.
@@ -317,7 +319,7 @@ NEXT = (("ingest_orders", False), ("reconcile_orders", True), ("deadline_orders"
 
 
 def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
-    from airflow.models.dag import DagModel
+    from airflow.models.dag import DagModel, DagTag
     from airflow.models.dagbundle import DagBundleModel
     from airflow.utils.session import create_session
 
@@ -330,6 +332,7 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
             known.is_stale = False
             known.next_dagrun_create_after = at
             session.merge(known)
+            session.merge(DagTag(name=TAG, dag_id=dag_id))
 
     [feed] = place.client("vera").get("/api/feeds").json()["feeds"]
 
@@ -337,6 +340,43 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
         {"dag_id": dag_id, "at": None if is_paused else at.isoformat(), "is_paused": is_paused}
         for dag_id, is_paused in NEXT
     ]
+
+
+def test_the_first_sentence_knows_what_airflow_knows(place: PagePlace) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunType
+
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    states = {5: "failed", 4: "success", 3: "failed", 2: "failed", 1: "running"}
+    with create_session() as session:
+        for ago, state in states.items():
+            due_at = hour - timedelta(hours=ago)
+            session.add(
+                DagRun(
+                    dag_id="ingest_orders", run_id=f"was__{ago}", state=state, run_after=due_at,
+                    run_type=DagRunType.MANUAL, start_date=due_at,
+                )
+            )  # fmt: skip
+    answer = place.client("vera").get("/api/feeds").json()
+    page = place.client("vera", by_cookie=True).get("/").text
+    with create_session() as session:
+        session.query(DagRun).filter(DagRun.run_id.like("was__%")).delete()
+        of_windowed = session.query(DagModel).filter(DagModel.dag_id.like("%_windowed"))
+        of_windowed.update({"is_stale": True}, synchronize_session=False)  # its file is gone
+
+    [fails] = [each for each in answer["signs"] if each["said"] == "ingest_orders fails"]
+    assert (fails["since"], fails["run_id"]) == (
+        (hour - timedelta(hours=3)).isoformat(),
+        "was__2",
+    )
+    assert {"orders", "windowed"} <= {*answer["wrong"]}, "one has no plan yet"
+    assert answer["known"] > len(answer["feeds"])
+    assert "ingest_orders fails" in page
+    assert "run?dag_id=ingest_orders&amp;run_id=was__2" in page
+    left = place.client("vera").get("/api/feeds").json()
+    assert "windowed" not in left["wrong"], "it never began, and no file has it any more"
 
 
 @pytest.mark.parametrize("address", ["/docs", "/redoc", "/openapi.json", "/api/nothing"])

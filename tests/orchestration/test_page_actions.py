@@ -1,19 +1,17 @@
-"""From red to cured on the page: a plan, a repair that the page follows, a waiver by two people."""
+"""From red to cured on the page: a plan, and a repair that the page follows."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.orchestration.run_context import SHOWN
 from tests.orchestration.page_place import PagePlace
 from tests.support.busy import BUSY_SECONDS
@@ -25,7 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),
 ]
 BAD = '<script>alert(1)</script>\u202e" onmouseover=x'
-LATER = "2199-01-01T00:00"
 
 
 def digest(story: LedgerStory, number: int = 1) -> str:
@@ -108,7 +105,8 @@ def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
     assert " data-follow>" not in planned
     assert "part-0 will be landed again" in planned
     assert "and 3 lines more" in planned
-    assert "Repair finding 1 now" in planned
+    assert '<button class="primary" type="submit">Repair finding 1 now' in planned
+    assert '<button type="submit">Ask again' in planned
 
     send(place, "ugo", "/findings/1/repair", evidence=evidence)
     found = place.client("ugo").get("/api/feeds/orders/repairs").json()
@@ -120,6 +118,8 @@ def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
     closed = page(place, "uma")
     assert "Nothing: it is closed. It was landed again." in closed
     assert forms_in(closed) == []
+    assert '<h1>Finding 1 <span class="verdict">remedied</span></h1>' in closed
+    assert "Accept it for a time" not in closed
     address = f"/run?dag_id=repair_orders&run_id={real['run_id'].replace('+', '%2B')}"
     told = place.client("uma").get(f"/api{address}").json()
     assert [each["closed_by"] for each in told["asked_findings"]] == ["It was landed again."]
@@ -190,130 +190,16 @@ def test_a_finding_that_no_repair_mends_is_not_repaired(
     assert place.client("uma").post("/api/findings/2/repair", json=sent).status_code == 409
 
 
-def test_one_asks_another_approves_and_both_names_are_of_their_log_ins(
+def test_what_a_dry_run_would_not_change_is_not_offered(
     story: LedgerStory, place: PagePlace
 ) -> None:
-    sent = {"reason": BAD, "until": LATER, "evidence": digest(story), "asked_by": "ugo"}
-    assert send(place, "uma", "/findings/1/waiver-requests", **sent) == "../../findings/1"
-    asked = page(place, "uma")
-    assert "You have asked, so somebody else must approve." in asked
-    assert "../findings/1/waiver-requests/1/approve" not in forms_in(asked)
-    assert "<script>alert" not in asked
-    assert "\u202e" not in asked
-    refused = place.send_form("uma", "/findings/1/waiver-requests/1/approve", {})
-    assert refused.status_code == 409
-    assert "somebody else must approve" in refused.text
-    assert "Approve as ugo" in page(place, "ugo")
-    assert forms_in(page(place, "vera")) == []
-
-    led = send(place, "ugo", "/findings/1/waiver-requests/1/approve", by="ada")
-    assert led == "../../../../findings/1"
-
-    told = place.client("vera").get("/api/findings/1").json()
-    waiver = told["finding"]["waiver"]
-    assert (waiver["asked_by"], waiver["approved_by"], waiver["state"]) == (
-        "uma",
-        "ugo",
-        "in force",
-    )
-    assert told["waiver_request"]["ending"] == "approved"
-    waived = page(place, "uma")
-    assert "&lt;script&gt;" in waived
-    assert forms_in(waived) == []
-
-
-def test_a_program_asks_and_withdraws(story: LedgerStory, place: PagePlace) -> None:
-    client, routes = place.client("uma"), "/api/findings/1/waiver-requests"
-    sent = {"reason": "known", "until": f"{LATER}:00Z", "evidence": digest(story)}
-    asked = client.post(routes, json=sent)
-    assert (asked.status_code, asked.json()["waiver_request"]["may_be_approved"]) == (201, True)
-    assert client.post(routes, json=sent).status_code == 409
-    done = place.client("ugo").post(f"{routes}/1/withdraw").json()["waiver_request"]
-    assert (done["ending"], done["ended_by"], done["may_be_approved"]) == (
-        "withdrawn",
-        "ugo",
-        False,
-    )
-    again = place.client("ada").post(f"{routes}/1/approve")
-    assert (again.status_code, "was withdrawn by ugo" in again.json()["detail"]) == (409, True)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"asked_by": "grace"},
-        {"approved_by": "grace"},
-        {"reason": " "},
-        {"reason": "\x1c"},
-        {"reason": "x" * 1001},
-        {"until": "2020-01-01T00:00Z"},
-        {"until": "2199-01-01T00:00"},
-        {"until": "9999-12-31T23:59:59-12:00"},
-        {"evidence": "all of it"},
-    ],
-    ids=str,
-)
-def test_what_a_program_sends_wrongly_changes_nothing(
-    story: LedgerStory, place: PagePlace, changed: dict[str, str]
-) -> None:
-    sent = {"reason": "known", "until": f"{LATER}Z", "evidence": digest(story)} | changed
-    answer = place.client("uma").post("/api/findings/1/waiver-requests", json=sent)
-    assert answer.status_code == 422
-    assert next(iter(changed)) in answer.json()["detail"]
-    assert story.ledger.waiver_request(1) is None
-
-
-def test_a_form_with_an_end_that_is_past_says_so(story: LedgerStory, place: PagePlace) -> None:
-    sent = {"reason": "known", "until": "2020-01-01T00:00", "evidence": digest(story)}
-    answer = place.send_form("uma", "/findings/1/waiver-requests", sent)
-    assert answer.status_code == 422
-    assert "body.until (an instant that is still to come)" in answer.text
-
-
-def test_a_reason_is_as_long_as_a_browser_counts_it(story: LedgerStory, place: PagePlace) -> None:
-    text = "x\n" * 499 + "xx"
-    sent = {"until": LATER, "evidence": digest(story), "reason": text.replace("\n", "\r\n")}
-    send(place, "uma", "/findings/1/waiver-requests", **sent)
-    asked = story.ledger.waiver_request(1)
-    assert asked
-    assert asked.wish.reason == text
-
-
-def test_who_has_asked_is_known_however_the_name_is_written(
-    story: LedgerStory, place: PagePlace
-) -> None:
-    read = digest(story)
-    end = datetime(2199, 1, 1, tzinfo=UTC)
-    wish = WaiverWish(finding_id=1, reason="x", asked_by="\uff35ma", expires_at=end, digest=read)
-    story.ledger.ask_for_waiver(wish)
-    assert "You have asked, so somebody else must approve." in page(place, "uma")
-    assert "Approve as ugo" in page(place, "ugo")
-    told = place.client("uma").get("/api/findings/1").json()["waiver_request"]
-    assert (told["is_own_request"], told["may_be_approved"]) == (True, True)
-
-
-def test_what_was_not_read_is_neither_accepted_nor_asked_for(
-    story: LedgerStory, place: PagePlace
-) -> None:
-    sent = {"reason": "known", "until": LATER, "evidence": digest(story)}
-    send(place, "uma", "/findings/1/waiver-requests", **sent)
-    known = story.finding()
-    worse = replace(known.finding, evidence={"length_bytes": 0})
-    story.ledger.record_findings(FEED, [worse])
-    assert "That request is void" in page(place, "ugo")
-    approval = "/findings/1/waiver-requests/1/approve"
-    assert place.send_form("ugo", approval, {}).status_code == 409
-    assert place.send_form("ugo", "/findings/1/waiver-requests", sent).status_code == 409
-
-
-def test_a_request_that_is_over_is_void_on_the_page(
-    story: LedgerStory, place: PagePlace, two_hours_pass: Callable[[], None]
-) -> None:
-    soon = story.ledger.clock() + timedelta(hours=1)
-    sent = {"reason": "known", "until": soon.isoformat(), "evidence": digest(story)}
-    send(place, "uma", "/findings/1/waiver-requests", **sent)
-    two_hours_pass()
-    assert "That request is void" in page(place, "ugo")
+    send(place, "uma", "/findings/1/repair", evidence=digest(story), dry_run="true")
+    ends(only_run(), plan=a_plan("finding 1 is left") | {"has_steps": False})
+    told = page(place, "ugo")
+    assert "Repair finding 1 now" not in told
+    assert "Neither would a repair change anything." in told
+    of_run = page(place, "ugo", f"/run?dag_id=repair_orders&run_id={quote(only_run().run_id)}")
+    assert "Repair now" not in of_run
 
 
 @pytest.mark.parametrize("value", [a_plan(BAD), BAD, {"lines": BAD}, [BAD], None])

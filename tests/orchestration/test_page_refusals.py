@@ -82,6 +82,8 @@ def test_what_is_no_question_to_the_ledger_is_logged_as_well(
     monkeypatch.setattr("tallystick.web.reading.in_short", never)
     monkeypatch.setattr("tallystick.web.reading.heads_of_list", lambda ledger: [])
     monkeypatch.setattr("tallystick.web.reading.feeds_of", lambda ledger, heads, now: [])
+    monkeypatch.setattr("tallystick.ledger.ledger.Ledger.waiting_requests", lambda ledger: {})
+    monkeypatch.setattr("tallystick.ledger.ledger.Ledger.ended_feeds", lambda ledger: {})
     with caplog.at_level(logging.WARNING, "tallystick"):
         place = PagePlace("postgresql://nobody@127.0.0.1:1/none")
         assert place.client("ada").get("/api/feeds").status_code == 503

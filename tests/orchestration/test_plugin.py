@@ -33,6 +33,8 @@ def test_airflow_loads_the_plugin_and_shows_it_where_people_look() -> None:
     assert [each.destination for each in views] == ["nav", "dag", "dag_run"]
     assert len({each.url_route for each in views}) == 3
     assert not any(each.href.startswith("/") for each in views)
+    # Nobody else is asked for it.
+    assert all((each.icon or "").startswith("data:image/svg+xml,") for each in views)
 
 
 def test_who_needs_no_page_does_not_wait_for_it() -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,19 @@ def test_a_row_that_differs_fails_the_check_after_everything_was_landed(
         AROUND | {"announce": "success", "check": "failed"} | mapped(*[LANDED] * 3)
     )
     assert "Feed orders: PROVEN_LOSS, 1 trouble (finding 1): " in caplog.text
+
+
+def test_a_run_by_hand_without_an_interval_takes_the_newest_window(
+    stage: Stage, dags: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    by_windows = partial(stage.story.services, until="window_end")
+    monkeypatch.setattr(stage.story, "services", by_windows)
+
+    done = dags["ingest_orders"].test(logical_date=None)
+
+    assert done.state.value == "success"
+    newest = "[2026-11-01T11:00:00+00:00, 2026-11-01T12:00:00+00:00)"
+    assert f"No window was given: this is the newest one that is over, {newest}." in caplog.text
 
 
 def test_half_a_window_fails_the_plan_at_once(stage: Stage, dags: Any) -> None:

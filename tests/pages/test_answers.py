@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 import pytest
 
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.verdicts import Verdict
 from tallystick.web import reading, stored_reports
 from tallystick.web.answers import AskedRunPart
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
+from tests.pages.test_signs import dags
 from tests.support.ledger_story import (
     FEED,
     NOON,
@@ -34,16 +36,24 @@ def looked(story: LedgerStory, *high_watermarks: int) -> None:
     record_look(story.ledger, story.feed, snapshot_of(bounds))
 
 
+def tell(story: LedgerStory, up_to: datetime | None) -> None:
+    story.ledger.tell_complete(story.feed, up_to, CompleteBy.READABLE, story.ledger.clock())
+
+
 def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
     names = ("calm", "lossy", "unseen", "waiting")
     for name in names:
         other = LedgerStory(story.dsn, FeedName(name))
-        other.open({0: (0, 20)})
-        looked(other, 20 if name == "waiting" else 0)
+        other.open({0: (0, 5)})
+        other.committed((0, 0, 5))
+        looked(other, 25 if name == "waiting" else 5)
         if name != "unseen":
             part = a_partition(seconds_to_loss=7 * 24 * 3600.0)
             report = a_report(feed=name, verdict=Verdict.PROVEN_OK, partitions=(part,))
             other.ledger.store_report(report)
+            other.ledger.tell_complete(
+                other.feed, report.complete_up_to, report.complete_by, other.ledger.clock()
+            )
         if name == "lossy":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
@@ -62,8 +72,25 @@ def test_the_worst_feed_comes_first(story: LedgerStory) -> None:
     ]
 
 
+def test_of_feeds_with_one_verdict_the_unproven_come_first(story: LedgerStory) -> None:
+    for name in ("any", "bare"):
+        other = LedgerStory(story.dsn, FeedName(name))
+        other.open({0: (0, 5)})
+        other.committed((0, 0, 5))
+        looked(other, 5)
+        other.ledger.tell_complete(
+            other.feed, NOON if name == "any" else None, CompleteBy.READABLE, other.ledger.clock()
+        )
+        other.ledger.close()
+
+    found = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
+
+    assert [each.feed for each in found] == ["bare", "any"]
+
+
 def test_a_finding_that_has_ended_since_the_report_counts_no_more(story: LedgerStory) -> None:
     story.open({0: (0, 20)})
+    looked(story, 0)
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     story.ledger.store_report(a_report(verdict=Verdict.PROVEN_LOSS))
     [stands] = story.ledger.findings(FEED)
@@ -199,15 +226,21 @@ def test_what_is_asked_first_is_answered_first(story: LedgerStory) -> None:
         looked(other, 0)
         report = a_report(feed=name, verdict=Verdict.PROVEN_OK, complete_up_to=complete_up_to)
         other.ledger.store_report(report)
+        other.ledger.tell_complete(
+            other.feed, report.complete_up_to, report.complete_by, other.ledger.clock()
+        )
         if name == "whole":
             other.ledger.record_findings(other.feed, [finding_of(0, 5)])
         other.ledger.close()
 
-    found = reading.in_short(
-        reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER), LATER
-    )
+    answers = reading.feeds_of(story.ledger, reading.heads_of_list(story.ledger), LATER)
+    known = {FeedName(name): dags() for name in ("behind", "whole", "begins")}
 
-    assert (found.wrong, found.yesterday_open) == (["whole"], ["behind"])
+    found = reading.in_short(answers, known, {}, LATER)
+
+    assert found.wrong == ["whole", "begins"]
+    assert found.yesterday_open == ["whole", "behind", "begins"], "one lost records since"
+    assert (found.known, len(found.feeds)) == (3, 2), "one has no plan yet"
     assert found.today == midnight
 
 

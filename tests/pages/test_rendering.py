@@ -11,12 +11,22 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.identities import Owner
+from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.report.completeness import CompleteBy
+from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
+from tallystick.report.wording import late_text
 from tallystick.web import reading, stored_reports
-from tallystick.web.answers import AskedRunPart, DryRunLine, DryRunPart, RepairsAnswer
+from tallystick.web.answers import (
+    AskedRunPart,
+    DryRunLine,
+    DryRunPart,
+    RepairsAnswer,
+    RunAnswer,
+)
 from tallystick.web.pages import ASSETS, Acts, asset_text, rendered
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
@@ -27,6 +37,19 @@ from tests.support.waivers import accept
 
 TEMPLATES = {"open": "finding"}
 BAD = "<script>alert(1)</script>\u202e\" onmouseover='x"
+
+
+AN_ASKED_RUN = AskedRunPart(
+    dag_id="reconcile_orders", run_id="r1", state="success", is_dry_run=False, findings=[],
+    evidence=[], asked_by=None, queued_at=NOON, ended_at=NOON, plan=None,
+)  # fmt: skip
+
+
+def a_run(**more: Any) -> RunAnswer:
+    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "batches": [], "report": None}
+    return RunAnswer(
+        feed="orders", owner="reconcile_orders/r1", **{"findings": []} | nothing | more
+    )
 
 
 @pytest.fixture
@@ -64,8 +87,8 @@ def pages(story: LedgerStory) -> dict[str, str]:
     read = ledger.finding(1)
     assert read
     later = datetime(2199, 1, 1, tzinfo=UTC)
-    ledger.ask_for_waiver(
-        WaiverWish(finding_id=1, reason=BAD, asked_by=BAD, expires_at=later, digest=read.digest)
+    ledger.ask_for_waivers(
+        [WaiverWish(finding_id=1, reason=BAD, asked_by=BAD, expires_at=later, digest=read.digest)]
     )
     asked = AskedRunPart(
         dag_id=BAD,
@@ -92,7 +115,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
             "/",
             {
                 "answer": reading.in_short(
-                    reading.feeds_of(ledger, reading.heads_of_list(ledger), NOON), NOON
+                    reading.feeds_of(ledger, reading.heads_of_list(ledger), NOON), {}, {}, NOON
                 )
             },
         ),
@@ -100,6 +123,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
             "/feeds/orders",
             {
                 "answer": feed,
+                "signs": (),
                 "troubles": reading.troubles_standing(ledger, FEED),
                 "skipped": 0,
                 "shown_troubles": 1,
@@ -129,14 +153,24 @@ def pages(story: LedgerStory) -> dict[str, str]:
         ),
         "finding": (
             "/findings/2",
-            {"answer": reading.finding_of_number(ledger, 2, "grace"), "acts": acts},
+            {
+                "answer": reading.finding_of_number(ledger, 2, "grace"),
+                "acts": acts,
+                "wrong": "",
+                "sent": {},
+            },
         ),
         "open": (
             "/findings/1",
-            {"answer": reading.finding_of_number(ledger, 1, "grace"), "acts": acts},
+            {
+                "answer": reading.finding_of_number(ledger, 1, "grace"),
+                "acts": acts,
+                "wrong": BAD,
+                "sent": {"reason": BAD, "until": BAD},
+            },
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
-        "no_plan": ("/dag", {"feed": BAD}),
+        "no_plan": ("/dag", {"feed": BAD, "signs": ()}),
         "other_dag": ("/dag", {"dag_id": BAD, "kinds": KINDS}),
         "refusal": ("/feeds/x", {"what": BAD, "next_step": BAD}),
     }
@@ -181,7 +215,7 @@ class _Tags(HTMLParser):
 
 
 def test_links_lead_up_to_the_apps_own_address(pages: dict[str, str]) -> None:
-    assert '<a href="./">All feeds</a>' in pages["feeds"]
+    assert "All feeds" not in pages["feeds"]
     assert '<a href="../">All feeds</a>' in pages["feed"]
     assert '<a href="feeds/orders">' in pages["run"]
     assert 'href="../findings/1"' in pages["feed"]
@@ -234,25 +268,93 @@ def test_each_field_has_a_label_and_each_button_words(pages: dict[str, str]) -> 
         assert not re.search(r"<button[^>]*>\s*</button>", text)
 
 
-def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
-    unknown = [
-        replace(a_finding(each), number=None, first_seen_at=None, last_confirmed_at=None)
-        for each in (1, 2)
-    ]
-    value = json.loads(a_document(findings=unknown).to_json())
-    seen = stored_reports.seen_in(value, Search(), 0, 5)
+def test_a_trouble_of_many_findings_folds_their_numbers() -> None:
+    found = [replace(a_finding(each), number=each, trouble="one") for each in range(1, 41)]
 
-    text = rendered(
+    text = rendered("run.html", "/run", answer=a_run(findings=found), acts=None)
+
+    title, _, fold = text.partition("<details><summary>40 findings</summary>")
+    assert "findings/" not in title
+    numbers, _, _ = fold.partition("</details>")
+    assert numbers.count('href="findings/') == 40
+
+
+def test_a_run_has_no_card_for_its_state_alone_and_no_id_for_a_title() -> None:
+    text = rendered("run.html", "/run", answer=a_run(asked=AN_ASKED_RUN), acts=None)
+    assert "<h1>A run of orders</h1>" in text
+    assert "<div><dt>State</dt><dd>success</dd></div>" in text
+    assert 'id="act"' not in text
+    assert "Planned</dt>" not in text
+
+    running = AN_ASKED_RUN.but(state="running")
+    text = rendered("run.html", "/run", answer=a_run(asked=running), acts=None)
+    assert re.search(r'id="act"[^>]* data-follow>.*This page follows the run', text, re.DOTALL)
+
+
+def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:
+    assert ": 0 of 1 batch</span>" in pages["feeds"]
+    assert re.search(r"<th[^>]*>published by the last runs</th>", pages["feeds"])
+
+
+def test_a_button_that_changes_data_looks_unlike_one_that_asks(pages: dict[str, str]) -> None:
+    buttons = {
+        words: attributes
+        for attributes, words in re.findall(r"<button([^>]*)>([^<]+)<", pages["open"])
+    }
+    primary = [words.split()[0] for words, each in buttons.items() if "primary" in each]
+    assert primary == ["Approve"]
+    assert "Decline it" in buttons
+
+
+def test_a_finding_says_why_once_in_whole_sentences(pages: dict[str, str]) -> None:
+    for name in ("open", "finding"):
+        assert len(re.findall(r">\s*Why\b", pages[name])) == 1
+        assert re.search(r"\(level L\d\)\. It is no finding when: [^<]+\.</p>", pages[name])
+
+
+def test_no_hole_has_a_verdicts_colour() -> None:
+    for theme in asset_text("page.css").split("@media")[:2]:
+        colours = dict(re.findall(r"--(\w+): #(\w{6});", theme))
+        rgb = {name: bytes.fromhex(each) for name, each in colours.items()}
+        for hole in ("control", "aborted", "compacted"):
+            for verdict in Verdict:
+                apart = zip(rgb[hole], rgb[verdict.value], strict=True)
+                assert sum((one - other) ** 2 for one, other in apart) > 40**2, (hole, verdict)
+
+
+def report_page(document: ReportDocument) -> str:
+    return rendered(
         "report.html",
         "/feeds/orders/reports/2",
         number=2,
         asked=Search(),
         verdicts=list(Verdict),
-        **seen,
+        **stored_reports.seen_in(json.loads(document.to_json()), Search(), 0, 5),
     )
+
+
+def test_a_reports_findings_that_are_on_no_record_are_shown() -> None:
+    unknown = [
+        replace(a_finding(each), number=None, first_seen_at=None, last_confirmed_at=None)
+        for each in (1, 2)
+    ]
+
+    text = report_page(a_document(findings=unknown))
 
     assert "not on record" in text
     assert "#act" not in text
+
+
+def test_a_report_says_by_what_a_feed_is_complete_and_what_came_late() -> None:
+    document = a_document()
+    late = CameLate(None, 3, document.taken_at, BatchId("b" * 16))
+
+    told = report_page(replace(document, complete_by=CompleteBy.RECORD_TIME, late=late))
+
+    assert "by record time" in told
+    assert late_text(late) in told
+    assert "by record time" not in report_page(document)
+    assert "Late rows" not in report_page(document)
 
 
 def test_a_report_leads_to_a_finding_that_is_on_record(pages: dict[str, str]) -> None:

@@ -121,6 +121,18 @@ def test_files_that_a_text_names_are_there(path: Path) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in tracked_files() if path.suffix == ".md"], ids=str
+)
+def test_thousands_are_parted_by_blanks(path: Path) -> None:
+    assert not re.findall(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?!\d)", (ROOT / path).read_text())
+
+
+def test_nothing_is_counted_in_one_and_in_many() -> None:
+    texts = {each: (ROOT / each).read_text() for each in tracked_modules()}
+    assert not [each for each in texts if re.search(r"[a-z]\(e?s\)[ .,;\"]", texts[each])]
+
+
 def test_tests_that_a_module_names_are_there() -> None:
     named = {
         (str(path), name)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from tallystick.domain.batches.states import HoleClass
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import MOST_BLOCKS, CoverageBlock, CoverageMap
 from tallystick.domain.report.document import (
     AgePart,
@@ -109,6 +110,7 @@ def a_document(
                     default=Verdict.PROVEN_OK),
         complete_up_to=TAKEN_AT - 20 * width,
         complete_window_end=TAKEN_AT.replace(minute=0) - 20 * width,
+        complete_by=CompleteBy.READABLE,
         held_back_by=("orders-3 [1 000, 1 500) A1 PROVEN_LOSS: the log start passed them.",),
         levels=("L0", "L1", "L2"),
         deepest="L2",

@@ -20,7 +20,13 @@ from tallystick.domain.batches.stray_file import StrayFile
 from tallystick.domain.identities import Owner
 from tallystick.domain.logs.outlook import Outlook
 from tallystick.domain.logs.sameness import LogCheck, Sameness
-from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, PartitionBounds, PastBounds
+from tallystick.domain.logs.snapshot import (
+    BatchHead,
+    BrokerSnapshot,
+    PartitionBounds,
+    PastBounds,
+    WindowBorder,
+)
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
@@ -196,14 +202,10 @@ def waiting(state: BatchState, seconds: float = 7200) -> Told:
 
 
 def frozen(cut_at: int, until: int = 9) -> Told:
-    return frozen_time_index(
-        FEED,
-        by_partition(an_account(frontier=5)),
-        a_snapshot({0: bounds(0, until)}),
-        isolation=COMMITTED,
-        cuts={0: cut_at},
-        after_now={0: cut_at},
-    )
+    border = WindowBorder(NOON, {0: cut_at}, {}, {0: cut_at})
+    snapshot = replace(a_snapshot({0: bounds(0, until)}), border=border)
+    known = by_partition(an_account(frontier=5))
+    return [*frozen_time_index(FEED, known, snapshot, COMMITTED)]
 
 
 def near(retention_ms: int, later: timedelta = timedelta(), until: int = 9) -> Told:

@@ -14,4 +14,4 @@ def accept(ledger: Ledger, number: int, until: datetime = YEARS_LATER) -> None:
     """The finding is waived as it stands now."""
     read = ledger.finding(number)
     assert read is not None
-    ledger.waive(Waiver(number, "known", "Ada", "Grace", until, read.digest))
+    ledger.waive([Waiver(number, "known", "Ada", "Grace", until, read.digest)])

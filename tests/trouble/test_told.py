@@ -79,31 +79,24 @@ def test_a_service_is_down(scene: Scene, folder: Folder, start: Start) -> None:
 
 
 def test_wrong_input(new_scene: NewScene, folder: Folder, start: Start) -> None:
-    missing, windowed, good = new_scene(), new_scene(), new_scene()
+    missing, good = new_scene(), new_scene()
     missing.topic = "never-made"
     folder.write(missing.feed())
-    folder.write(windowed.feed(plan={"until": "window_end"}))
     folder.write(good.feed())
     (folder.path / "broken.yaml").write_text("feed: broken\nsource: {topics: orders}\n")
     environ = good.environ
     running = [
         start(environ, "land", missing.name, "--json"),
-        start(environ, "land", windowed.name, "--json"),
         start(environ, "land", good.name, "--window-start", "2026-11-01", "--json"),
         start(environ, "land", "broken", "--json"),
         start(environ, "land", good.name),
     ]
-    topic, window, half, broken, beside = (each.ended() for each in running)
+    topic, half, broken, beside = (each.ended() for each in running)
     said(
         topic, 3, f"error: feed {missing.name}, at plan: topic 'never-made' does not exist",
         "next: Create the topic, or correct source.topic in the feed file",
     )  # fmt: skip
     assert topic.document["error"]["may_retry"] is False
-    said(
-        window, 2, f"error: feed {windowed.name}: window is missing", "plan.until is window_end",
-        "next: Give --window-start and --window-end",
-    )  # fmt: skip
-    assert window.document["error"]["kind"] == "WindowMissing"
     said(half, 2, "error: --window-end is missing", "next: Give both")
     assert half.document["error"]["kind"] == "WindowIncomplete"
     said(broken, 2, "broken.yaml:2: source.topics: unknown key", "next: Correct the feed file")

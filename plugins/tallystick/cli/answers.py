@@ -204,16 +204,6 @@ def _reserved_stdout(is_reserved: bool) -> Iterator[None]:
             os.close(kept)
 
 
-def counted(noun: str, count: int) -> str:
-    """So many of them.
-
-    >>> counted("batch", 1), counted("batch", 1200), counted("finding", 0)
-    ('1 batch', '1 200 batches', '0 findings')
-    """
-    many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{grouped(count)} {noun if count == 1 else many}"
-
-
 def to_second(instant: datetime | None) -> str:
     """The instant in ISO 8601, to the second; a dash where there is none."""
     return instant.isoformat(timespec="seconds") if instant else "-"

@@ -43,6 +43,7 @@ _COMMANDS: Final = {
     "explain": ("findings", "explain"),
     "repair": ("repair", "repair"),
     "waive": ("findings", "waive"),
+    "unwaive": ("findings", "unwaive"),
     "kafka-secrets": ("feeds", "kafka_secrets"),
     "ledger": ("ledger", "app"),
     "jars": ("jars", "jars"),

@@ -22,7 +22,6 @@ from tallystick.cli.answers import (
     FINDINGS,
     Answer,
     closed_pipes_ignored,
-    counted,
     deliver,
     show_blocks,
 )
@@ -35,6 +34,7 @@ from tallystick.errors import (
     SparkUnavailable,
 )
 from tallystick.report.documents import Document, Part
+from tallystick.report.wording import counted
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection

@@ -19,15 +19,15 @@ from tallystick.cli.answers import (
     Block,
     Table,
     WrittenAnswer,
-    counted,
     deliver,
 )
 from tallystick.cli.options import FeedArgument, JsonOption
-from tallystick.cli.stage import Stage, stage_of
+from tallystick.cli.stage import Stage, home_for_airflow, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
 from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
 from tallystick.report.documents import Document, Part
+from tallystick.report.wording import counted
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
 from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
@@ -169,7 +169,8 @@ def _checked(stage: Stage) -> Answer:
             if each.is_refused:
                 yield each.key, "is not accepted", each.words
 
-    found = read_feeds(stage.folder, further)
+    with home_for_airflow():
+        found = read_feeds(stage.folder, further)
     told = [(name, each) for name in found.feeds for each in edits.get(name, ())]
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),

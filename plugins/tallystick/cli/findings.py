@@ -1,9 +1,10 @@
-"""`findings`, `explain` and `waive`: what is wrong, what it means, and what is accepted."""
+"""`findings`, `explain`, `waive` and `unwaive`: what is wrong, what it means, what is accepted."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
@@ -22,10 +23,9 @@ from tallystick.cli.options import FeedArgument, JsonOption, given_instant
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
-from tallystick.domain.report.troubles import spans_of, troubles_of
+from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
-from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import Waiver, is_same_person, still_to_come
+from tallystick.domain.rules.waivers import Waiver, as_read, is_same_person, still_to_come
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import ConfigurationError
 from tallystick.ledger.ledger import Ledger
@@ -77,13 +77,13 @@ def waive(
     context: typer.Context,
     finding: Annotated[int, typer.Argument(help="The finding's number.")],
     evidence: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="DIGEST",
-            help="The evidence that both people have read: its digest, as explain shows it.",
+            help="The evidence that both people have read: each digest, as explain shows it.",
         ),
     ],
-    reason: Annotated[str, typer.Option(help="Why the finding is accepted.")],
+    reason: Annotated[str, typer.Option(help="Why it is accepted.")],
     asked_by: Annotated[str, typer.Option(metavar="NAME", help="Who asks for the waiver.")],
     approved_by: Annotated[
         str, typer.Option(metavar="NAME", help="Who else has read the evidence and agrees.")
@@ -91,7 +91,7 @@ def waive(
     until: Annotated[str, typer.Option(metavar="T", help="When the waiver ends (excluded).")],
     as_json: JsonOption = False,
 ) -> None:
-    """Accept an open finding for a time. Two people must have read the same evidence."""
+    """Accept an open finding, and its trouble, for a time. Two people have read the evidence."""
     deliver(
         lambda: _waived(
             stage_of(context),
@@ -101,11 +101,23 @@ def waive(
                 asked_by=asked_by,
                 approved_by=approved_by,
                 expires_at=_still_to_come("--until", until),
-                digest=evidence.strip().lower(),
+                digest="",
             ),
+            [each.strip().lower() for each in evidence],
         ),
         as_json=as_json,
     )
+
+
+def unwaive(
+    context: typer.Context,
+    finding: Annotated[int, typer.Argument(help="The finding's number.")],
+    reason: Annotated[str, typer.Option(help="Why it is accepted no longer.")],
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who says so.")],
+    as_json: JsonOption = False,
+) -> None:
+    """End the waiver of a finding, and of its trouble: it is open again at once."""
+    deliver(lambda: _unwaived(stage_of(context), finding, by, reason), as_json=as_json)
 
 
 def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
@@ -123,23 +135,44 @@ def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
 
 def _explained(stage: Stage, number: int) -> Answer:
     with stage.ledger() as ledger:
-        found = _finding(ledger, number)
-        standing = ledger.findings(FeedName(found.finding.feed))
-    document = explained(found, standing)
+        document = _explanation(ledger, number)
     return Answer(document, explain_view(document))
 
 
-def _waived(stage: Stage, waiver: Waiver) -> Answer:
-    number, until = waiver.finding_id, waiver.expires_at
+def _explanation(ledger: Ledger, number: int) -> ExplainDocument:
+    found = ledger.finding(number)
+    if found is None:
+        accepted = "a number that tallystick findings FEED --all shows"
+        raise ConfigurationError("FINDING", str(number), accepted)
+    return explained(found, ledger.findings(FeedName(found.finding.feed)))
+
+
+def _waived(stage: Stage, waiver: Waiver, read: Sequence[str]) -> Answer:
     if is_same_person(waiver.asked_by, waiver.approved_by):
         raise ConfigurationError("--approved-by", waiver.approved_by, "another person's name")
     with stage.ledger() as ledger:
-        _finding(ledger, number)
-        ledger.waive(waiver)
-        found = _finding(ledger, number)
-        standing = ledger.findings(FeedName(found.finding.feed))
-    words = f"Finding {number} is waived until {until.isoformat()}, or until its evidence changes."
-    return Answer(explained(found, standing), [words])
+        before = _explanation(ledger, waiver.finding_id)
+        ledger.waive(
+            [
+                replace(waiver, finding_id=each, digest=as_read(digest, read))
+                for each, digest in before.waiver_evidence.items()
+            ]
+        )
+        until = f"waived until {waiver.expires_at.isoformat()}, or until the evidence changes"
+        return _became(ledger, before, until)
+
+
+def _unwaived(stage: Stage, number: int, by: str, reason: str) -> Answer:
+    with stage.ledger() as ledger:
+        before = _explanation(ledger, number)
+        ledger.end_waivers(before.waiver_evidence, by=by, reason=reason)
+        return _became(ledger, before, "open again")
+
+
+def _became(ledger: Ledger, before: ExplainDocument, state: str) -> Answer:
+    numbers = sorted(before.waiver_evidence)
+    said = f"{named_findings(numbers).capitalize()} {'is' if len(numbers) == 1 else 'are'} {state}."
+    return Answer(_explanation(ledger, before.finding.number or 0), [said])
 
 
 def _still_to_come(option: str, value: str) -> datetime:
@@ -147,14 +180,6 @@ def _still_to_come(option: str, value: str) -> datetime:
         return still_to_come(given_instant(option, value), datetime.now(UTC))
     except ValueError as error:
         raise ConfigurationError(option, value, str(error)) from None
-
-
-def _finding(ledger: Ledger, number: int) -> StoredFinding:
-    found = ledger.finding(number)
-    if found is None:
-        accepted = "a number that tallystick findings FEED --all shows"
-        raise ConfigurationError("FINDING", str(number), accepted)
-    return found
 
 
 def findings_view(document: FindingsDocument) -> list[Block]:
@@ -219,13 +244,19 @@ def explain_view(document: ExplainDocument) -> list[Block]:
     lines.append(f"remedy: {document.remedy}")
     if found.is_waived:
         return lines
-    return [*lines, f"if two people accept it: {_waive_command(found)}", f"next: {found.next_step}"]
+    return [
+        *lines,
+        f"if two people accept it: {_waive_command(document)}",
+        f"next: {found.next_step}",
+    ]
 
 
-def _waive_command(finding: FindingPart) -> str:
-    """The command that accepts the finding with this evidence, and with no other."""
+def _waive_command(document: ExplainDocument) -> str:
+    """The command that accepts the trouble with this evidence, and with no other."""
+    read = dict.fromkeys(document.waiver_evidence.values())
+    evidence = "".join(f" --evidence {each}" for each in read)
     return (
-        f"tallystick waive {finding.number} --evidence {finding.evidence_digest}"
+        f"tallystick waive {document.finding.number}{evidence}"
         " --reason TEXT --asked-by NAME --approved-by NAME --until T"
     )
 
@@ -239,7 +270,7 @@ def _state_of(finding: FindingPart) -> str:
         return f"waived until {until}"
     if finding.waiver.state is WaiverState.EXPIRED:
         return f"{finding.state}, waiver expired {until}"
-    return f"{finding.state}, waiver void"
+    return f"{finding.state}, waiver {finding.waiver.state}"
 
 
 def _waiver_lines(finding: FindingPart) -> list[str]:
@@ -249,6 +280,8 @@ def _waiver_lines(finding: FindingPart) -> list[str]:
     until = to_second(waiver.expires_at)
     if finding.is_waived:
         said = f"waived until {until}, or until its evidence changes"
+    elif end := waiver.ending:
+        said = f"was waived until {to_second(end.ended_at)}: {end.ended_by} ended it ({end.reason})"
     elif waiver.state is WaiverState.EXPIRED:
         said = f"was waived until {until}, which is over"
     elif finding.state is FindingState.OPEN:

@@ -18,7 +18,6 @@ from tallystick.cli.answers import (
     Block,
     Table,
     closed_pipes_ignored,
-    counted,
     deliver,
     whole_file,
 )
@@ -31,7 +30,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.rebuilding.plan import LeftOut
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.report.documents import Document, Part, holes_part
-from tallystick.report.wording import grouped
+from tallystick.report.wording import counted, grouped
 from tallystick.workflows.rebuilding.rebuild import rebuild as rebuild_ledger
 from tallystick.workflows.rebuilding.rebuild_report import EnteredBatch, RebuildReport
 

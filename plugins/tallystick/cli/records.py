@@ -7,9 +7,10 @@ from datetime import datetime
 
 import typer
 
-from tallystick.cli.answers import Answer, Block, Table, counted, deliver, hole_count
+from tallystick.cli.answers import Answer, Block, Table, deliver, hole_count
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
+from tallystick.domain.batches.landed import LateRows
 from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.paths import BatchPath
 from tallystick.domain.batches.states import HoleClass
@@ -18,7 +19,7 @@ from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.window import Window
 from tallystick.ledger.batches import AttemptRecord, BatchRecord, FileRecord
 from tallystick.report.documents import Document, Part, RangePart, holes_part, range_part
-from tallystick.report.wording import grouped, window_text
+from tallystick.report.wording import counted, grouped, window_text
 from tallystick.workflows.stored.current_files import path_of
 
 
@@ -45,6 +46,8 @@ class BatchPart(Part):
     offsets: int
     rows: int | None
     holes: Mapping[str, int] | None
+    late: LateRows | None
+    """Rows that are older than the window."""
     ranges: Sequence[AccountedRangePart]
     attempts: Sequence[AttemptRecord]
 
@@ -141,6 +144,7 @@ def _batch_part(record: BatchRecord) -> BatchPart:
         offsets=plan.span,
         rows=sum(each.record_count for each in record.ranges) if is_accounted else None,
         holes=holes_part(totals) if is_accounted else None,
+        late=record.late,
         ranges=ranges,
         attempts=record.attempts,
     )

@@ -13,7 +13,6 @@ from tallystick.cli.answers import (
     FINDINGS,
     Answer,
     Block,
-    counted,
     deliver,
     error_details,
     exit_code_of,
@@ -28,7 +27,7 @@ from tallystick.domain.repair.landing_again import LandAgain
 from tallystick.domain.repair.quarantining import EndsWithStray, Quarantine
 from tallystick.errors import ConfigurationError
 from tallystick.report.documents import Document, ErrorDetails, Part, RangePart, range_part
-from tallystick.report.wording import grouped
+from tallystick.report.wording import counted, grouped
 from tallystick.workflows.repairing.moved_root import enter_moved
 from tallystick.workflows.repairing.plan_lines import plan_lines
 from tallystick.workflows.repairing.repair import RepairReport, dry_repair, repair_feed

@@ -36,10 +36,11 @@ from tallystick.cli.options import (
 from tallystick.cli.progress import watched
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.completeness import Proof
+from tallystick.domain.report.completeness import CompleteBy, Proof
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.findings import (
     FAILING_VERDICTS,
     FindingCode,
@@ -50,7 +51,7 @@ from tallystick.domain.rules.findings import (
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.errors import ConfigurationError, ReportMissing
 from tallystick.report.documents import Document
-from tallystick.report.wording import landed_text
+from tallystick.report.wording import before_text, by_text, landed_text, late_text
 from tallystick.workflows.reconciling import reporting
 
 _FORMS: Final = ("text", "json", "csv", "html")
@@ -73,6 +74,9 @@ class CompleteDocument(Document):
     proof: Literal["proven", "not proven", "unknown"]
     complete_up_to: datetime | None
     complete_window_end: datetime | None
+    complete_by: CompleteBy
+    late: CameLate | None
+    """By record time, what came too late for its own window, or for those before `--at`."""
     newest_look_at: datetime | None
     last_heard: Mapping[str, datetime | None]
     """By level: when the witness answered a reconcile last."""
@@ -125,7 +129,7 @@ def report(
 def complete(
     context: typer.Context, feed: FeedArgument, at: AtOption = None, as_json: JsonOption = False
 ) -> None:
-    """Say if all that was readable before T is proven. Exit 0 yes, 1 no, 3 could not tell."""
+    """Say if everything before T is proven to be landed. Exit 0 yes, 1 no, 3 could not tell."""
     deliver(lambda: _completed(stage_of(context), feed, instant_of("--at", at)), as_json=as_json)
 
 
@@ -190,7 +194,7 @@ def written(document: ReportDocument, form: str, out: Path | None) -> WrittenAns
 
 def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
     with stage.ledger_of_feed(name) as (ledger, topic):
-        found = reporting.feed_completeness(ledger, FeedName(name))
+        found = reporting.feed_completeness(ledger, FeedName(name), at)
     proven = found.proven
     instant = at or proven.newest_look_at
     proof = proven.proof_of(instant) if instant else Proof.UNKNOWN
@@ -200,6 +204,8 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         proof=proof.value,
         complete_up_to=proven.up_to,
         complete_window_end=found.window_end,
+        complete_by=proven.by,
+        late=found.late,
         newest_look_at=proven.newest_look_at,
         last_heard={level.value: each.heard_at for level, each in found.heard.items()},
         partitions_behind=len(proven.holding_back(instant)) if instant else 0,
@@ -224,15 +230,16 @@ def exit_code_of_report(report: ReportDocument) -> int:
 def _complete_view(document: CompleteDocument) -> list[Block]:
     """Shows if everything up to the instant is proven, and what is not."""
     at = to_second(document.at) if document.at else "any instant"
+    before = before_text(document.complete_by, at)
     said = {
-        "proven": f"Everything that was readable before {at} is {landed_text(document.accepted)}.",
-        "not proven": f"Not everything that was readable before {at} is proven to be landed.",
-        "unknown": f"It is unknown if everything that was readable before {at} is landed.",
+        "proven": f"Everything {before} is {landed_text(document.accepted)}.",
+        "not proven": f"Not everything {before} is proven to be landed.",
+        "unknown": f"It is unknown if everything {before} is landed.",
     }[document.proof]
     up_to = document.complete_up_to
     end = document.complete_window_end
     reach = (
-        f"Complete up to {to_second(up_to)}"
+        f"Complete up to {to_second(up_to)}{by_text(document.complete_by)}"
         + (f", every window to {end.isoformat()}." if end else ".")
         if up_to
         else "Complete up to: unknown."
@@ -240,11 +247,12 @@ def _complete_view(document: CompleteDocument) -> list[Block]:
     return [
         f"Feed {document.feed}: {said}",
         reach,
+        *([late_text(document.late)] if document.late else []),
         f"Storage was heard last: {to_second(document.last_heard.get('L2'))}.",
         *(f"  {each}" for each in document.held_back_by),
         *(
-            [f"next: Nobody has looked at its log yet: tallystick reconcile {document.feed}"]
-            if document.newest_look_at is None
+            [f"next: It has no plan yet: tallystick land {document.feed}"]
+            if document.newest_look_at is None and document.complete_by is CompleteBy.READABLE
             else []
         ),
     ]

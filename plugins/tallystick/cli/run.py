@@ -16,7 +16,6 @@ from tallystick.cli.answers import (
     Answer,
     Block,
     Table,
-    counted,
     deliver,
     error_details,
     exit_code_of,
@@ -41,9 +40,9 @@ from tallystick.report.documents import (
     holes_part,
     range_part,
 )
-from tallystick.report.wording import grouped, trouble_words, troubles_text, window_text
+from tallystick.report.wording import counted, grouped, trouble_words, troubles_text, window_text
 from tallystick.workflows.landing.run import BatchOutcome, RunReport, land_feed
-from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.planning.plan import NEWEST_WINDOW, dry_run
 
 
 class PlannedBatchPart(Part):
@@ -175,7 +174,8 @@ def _planned(stage: Stage, name: str, window: Window | None) -> Answer:
         warnings=report.warnings,
     )
     is_failing = any(each.verdict in FAILING_VERDICTS for each in report.findings)
-    return Answer(document, plan_view(document), FINDINGS if is_failing else CLEAN)
+    notes = [NEWEST_WINDOW % report.window] if report.window != window else []
+    return Answer(document, plan_view(document), FINDINGS if is_failing else CLEAN, notes)
 
 
 def _landed(stage: Stage, name: str, window: Window | None) -> Answer:

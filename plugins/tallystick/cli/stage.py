@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
@@ -142,6 +143,20 @@ def has_airflow(environ: Mapping[str, str]) -> bool:
     if any(name == "AIRFLOW_HOME" or name.startswith("AIRFLOW__") for name in environ):
         return True
     return "HOME" in environ and Path(environ["HOME"], "airflow", "airflow.cfg").exists()
+
+
+@contextmanager
+def home_for_airflow() -> Iterator[None]:
+    """Gives Airflow's import a home that goes again, where nobody has set Airflow up."""
+    if has_airflow(os.environ):
+        yield
+        return
+    with TemporaryDirectory() as home:
+        os.environ["AIRFLOW_HOME"] = home
+        try:
+            yield
+        finally:
+            del os.environ["AIRFLOW_HOME"]
 
 
 def _airflow_connection(conn_id: str) -> Any:

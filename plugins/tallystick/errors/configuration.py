@@ -32,7 +32,7 @@ class FeedFileInvalid(ConfigurationError):
     next_step = "Correct the feed file, then run: tallystick feed check"
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("feed files", f"{len(problems)} problem(s)", "files without one")
+        super().__init__("feed files", "with problems", "files without one")
         self.args = (tuple(problems),)
         self.problems = tuple(problems)
 
@@ -86,18 +86,9 @@ class SecretsExposed(ConfigurationError):
 
 
 class WindowIncomplete(ConfigurationError):
-    """A run that needs a window has none, or only half of one."""
+    """A run has only one end of its window."""
 
     next_step = "Give both ends of the window, or none."
-
-
-class WindowMissing(ConfigurationError):
-    """A feed that lands up to its window's end was started without a window."""
-
-    next_step = (
-        "Give --window-start and --window-end (in Airflow's form: window_start and window_end), or"
-        " set plan.until: now in the feed file."
-    )
 
 
 class RunParameterUnknown(ConfigurationError):

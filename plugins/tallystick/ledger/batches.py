@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, WaitingBatch
-from tallystick.domain.batches.landed import FileSlice, LandedFile
+from tallystick.domain.batches.landed import FileSlice, LandedFile, LateRows
 from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.finding_codes import FindingCode
@@ -66,6 +66,7 @@ class BatchRecord:
     planned_at: datetime
     committed_at: datetime | None
     published_at: datetime | None
+    late: LateRows | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class Batches(Tables):
                 planned_at=row.planned_at,
                 committed_at=row.committed_at,
                 published_at=row.published_at,
+                late=manifests[row.batch_id].late if row.batch_id in manifests else None,
             )
             for row, status in zip(rows, statuses, strict=True)
         ]

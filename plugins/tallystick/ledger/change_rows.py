@@ -87,6 +87,7 @@ def record_snapshot(
         topic_id=snapshot.topic_id,
         is_compacted=snapshot.is_compacted,
         retention_ms=snapshot.retention_ms,
+        border_at=snapshot.border.instant if snapshot.border else None,
         shown=shown.compressed(),
         log_start_sum=sum(shown.log_start_offsets),
         last_stable_sum=sum(shown.last_stable_offsets),

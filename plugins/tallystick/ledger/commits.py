@@ -343,6 +343,8 @@ def _commit_files(transaction: Transaction, manifest: Manifest) -> None:
         lengths=[each.length_bytes for each in files],
         checksums=[each.checksum for each in files],
         record_counts=[each.record_count for each in files],
+        late_counts=[each.late and each.late.rows for each in files],
+        oldest_late_at=[each.late and each.late.oldest_at for each in files],
         slice_names=[name for name, _ in slices],
         slice_partitions=[each.partition for _, each in slices],
         first_offsets=[each.first_offset for _, each in slices],

@@ -16,9 +16,9 @@ from tallystick.domain.report.news import Told
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import Waiver, evidence_digest, shortened
+from tallystick.domain.rules.waivers import Waiver, WaiverEnding, evidence_digest, shortened
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.errors import EvidenceChanged, LedgerRefused
+from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.texts import evidence_json, storable
 
@@ -180,54 +180,34 @@ def _digest(evidence: str) -> bytes:
 
 def read_finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
     """One finding; None if there is none of this number."""
-    return next(iter(_findings(transaction, finding_id=finding_id)), None)
+    return next(iter(_findings(transaction, numbers=[finding_id])), None)
 
 
 def _findings(
     transaction: Transaction,
     *,
     feed: FeedName | None = None,
-    finding_id: int | None = None,
+    numbers: Collection[int] | None = None,
     only_standing: bool = False,
 ) -> list[StoredFinding]:
     rows = transaction.rows(
-        "findings", feed=feed, finding_id=finding_id, only_standing=only_standing
+        "findings",
+        feed=feed,
+        finding_ids=None if numbers is None else list(numbers),
+        only_standing=only_standing,
     )
     return [_stored(row) for row in rows]
 
 
-def waive(transaction: Transaction, waiver: Waiver, request: int | None = None) -> FeedName:
-    """Accept an open finding; its feed. Raises LedgerRefused for one that is not open, and
-    EvidenceChanged for one whose evidence is another by now.
-    """
-    stored = locked_finding(transaction, waiver.finding_id)
-    if stored is None or stored.state is not FindingState.OPEN:
-        state = stored.state.value if stored else "unknown"
-        raise LedgerRefused("waive_finding", f"finding {waiver.finding_id} is {state}, not open")
-    if stored.digest != waiver.digest:
-        raise EvidenceChanged(waiver.finding_id, waiver.digest, stored.digest, stored.finding.cause)
-    transaction.change(
-        "enter_waiver",
-        finding_id=waiver.finding_id,
-        digest=evidence_digest(stored.finding.evidence),
-        reason=storable(waiver.reason),
-        asked_by=storable(waiver.asked_by),
-        approved_by=storable(waiver.approved_by),
-        expires_at=waiver.expires_at,
-        request_id=request,
-    )
-    transaction.change("waive_finding", finding_id=waiver.finding_id)
-    return FeedName(stored.finding.feed)
-
-
-def locked_finding(transaction: Transaction, number: int) -> StoredFinding | None:
-    """The finding as it stands, its row held until the transaction ends; None if there is none."""
-    known = read_finding(transaction, number)
-    if known:
-        # Everybody locks in this order: generations before findings.
-        transaction.rows("lock_living_generations", feed=known.finding.feed)
-    transaction.row("lock_finding", finding_id=number)
-    return read_finding(transaction, number)
+def locked_findings(
+    transaction: Transaction, numbers: Collection[int]
+) -> Mapping[int, StoredFinding]:
+    """Those of these numbers as they stand, their rows held until the transaction ends."""
+    # Everybody locks in this order: generations before findings.
+    for feed in sorted({each.finding.feed for each in _findings(transaction, numbers=numbers)}):
+        transaction.rows("lock_living_generations", feed=feed)
+    transaction.rows("lock_findings", finding_ids=list(numbers))
+    return {each.finding_id: each for each in _findings(transaction, numbers=numbers)}
 
 
 def _stored(row: Any) -> StoredFinding:
@@ -241,6 +221,9 @@ def _stored(row: Any) -> StoredFinding:
         closed_by=row.closed_by,
         waiver=_waiver(row),
         has_waiver_expired=bool(row.has_expired),
+        waiver_ending=(
+            WaiverEnding(row.ended_because, row.ended_by, row.ended_at) if row.ended_by else None
+        ),
     )
 
 

@@ -26,6 +26,9 @@ class Shown:
     """None where the broker knows none."""
     leaderless: Sequence[int]
     """Partitions that could not be asked."""
+    borders: Sequence[int | None]
+    """Where the window ended that the look asked for, None where that is not known; empty where it
+    asked for none."""
 
     @classmethod
     def in_snapshot(cls, snapshot: BrokerSnapshot) -> Shown:
@@ -40,6 +43,7 @@ class Shown:
             [each.log_start_offset for each in bounds],
             [each.leader_epoch for each in bounds],
             sorted(snapshot.unheard),
+            [snapshot.border.ends.get(each) for each in partitions] if snapshot.border else [],
         )
 
     @classmethod
@@ -48,6 +52,7 @@ class Shown:
         try:
             shown = cls(**json.loads(decompressed(data)))
             shown.by_partition(shown.leader_epochs)
+            shown.by_partition(shown.borders or shown.partitions)
         except (ValueError, TypeError) as error:
             raise LedgerRefused("looks", f"a look can't be read: {error}") from error
         return shown
@@ -56,6 +61,14 @@ class Shown:
         """The columns by their names, as an export has them."""
         columns = {each.name: list(getattr(self, each.name)) for each in fields(self)}
         return compressed(json.dumps(columns, separators=(",", ":")))
+
+    @property
+    def due_ends(self) -> Sequence[int]:
+        """Up to where each log is due (excluded): to its window's end, where that is known."""
+        if not self.borders:
+            return self.high_watermarks
+        both = zip(self.borders, self.high_watermarks, strict=True)
+        return [end if border is None else min(border, end) for border, end in both]
 
     def by_partition(self, column: Sequence[_T]) -> Mapping[int, _T]:
         """One of the columns by partition."""

@@ -15,7 +15,9 @@ from typing import Any
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
+from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -55,6 +57,15 @@ class RunHead:
 
 
 @dataclass(frozen=True, slots=True)
+class CompleteHead:
+    """What a feed is complete up to, as the end of a run or a report said it last."""
+
+    up_to: datetime | None
+    by: CompleteBy
+    told_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class FeedHead:
     """One feed by its newest rows."""
 
@@ -64,26 +75,35 @@ class FeedHead:
     report: ReportHead | None
     looked_at: datetime | None
     """The newest look at the broker."""
+    border_at: datetime | None
+    """The end of the newest window, as that look asked for it; None for a feed without windows."""
+    complete: CompleteHead | None
+    """None before the first run has ended."""
     lag: int | None
     """Offsets below that look's high watermarks that are not landed; None where it can't tell."""
+    is_blank: bool
+    """True while nothing of a log is landed, and that look shows what is due, or not the log."""
     lost_at: datetime | None
     """When retention may take the first of what the newest report saw waiting; None if unknown."""
     heard: Heard
     standing: Mapping[Verdict, int]
     """Findings that stand; those that two people accept count as WAIVED."""
+    open_since: datetime | None
+    """When the first of those was seen that nobody accepts; None without one."""
+    failing_at: datetime | None
+    """When the newest of these was seen that fails a run; None without one."""
     runs: Sequence[RunHead]
     """The newest first."""
 
     @property
     def verdict(self) -> Verdict:
         """What is said of the feed now."""
-        reported = self.report.verdict if self.report else None
-        return verdict_now(reported, self.heard, self.standing)
+        return verdict_now(self.heard, self.standing, is_blank=self.is_blank)
 
     @property
     def complete_up_to(self) -> datetime | None:
-        """As the newest report says; None before the first one, and where it can't tell."""
-        return self.report.complete_up_to if self.report else None
+        """As it was said last; None before the first time, and where nothing is proven."""
+        return self.complete.up_to if self.complete else None
 
     def seconds_to_loss(self, now: datetime) -> float | None:
         """The least time until retention may take what is not landed; None where nobody knows.
@@ -159,17 +179,34 @@ class Overview(Tables):
         """Every feed that was ever planned, or this one alone, by name."""
         standing: defaultdict[str, dict[Verdict, int]] = defaultdict(dict)
         runs: defaultdict[str, list[RunHead]] = defaultdict(list)
+        since: dict[str, datetime] = {}
+        failing: dict[str, datetime] = {}
         with self._connection.reading() as transaction:
             for row in transaction.rows("standing_counts", feed=feed):
                 counts, verdict = standing[row.feed], Verdict(row.verdict)
                 counts[verdict] = counts.get(verdict, 0) + row.findings
+                if verdict is not Verdict.WAIVED:
+                    since[row.feed] = min(row.since, since.get(row.feed, row.since))
+                if verdict in FAILING_VERDICTS:
+                    failing[row.feed] = max(row.newest_at, failing.get(row.feed, row.newest_at))
             for row in transaction.rows("newest_runs", feed=feed, most=most_runs):
                 runs[row.feed].append(_run_head(row))
             heard = _last_heard(transaction, feed)
             rows = transaction.rows("feed_heads", feed=feed)
         return [
-            _feed_head(row, standing[row.feed], runs[row.feed], heard[row.feed]) for row in rows
+            _feed_head(
+                row,
+                standing[row.feed],
+                (since.get(row.feed), failing.get(row.feed)),
+                runs[row.feed],
+                heard[row.feed],
+            )
+            for row in rows
         ]
+
+    def ended_feeds(self) -> Mapping[str, datetime]:
+        """The feeds that were retired, and when."""
+        return {row.feed: row.retired_at for row in self._connection.rows("ended_feeds")}
 
     def last_heard(self, feed: FeedName) -> Heard:
         """When each witness of the feed answered last, by its stored reports."""
@@ -308,29 +345,40 @@ def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str,
     return found
 
 
-def _lag(row: Any) -> int | None:
-    """What is not landed of each log added up; None for other logs, or where one was not told."""
-    if row.leaderless_count != 0 or row.of_this_topic != row.partitions:
-        return None
-    shown = Shown.of(row.shown)
-    ends = shown.by_partition(shown.high_watermarks)
-    frontiers: Mapping[int, int] = dict(zip(row.numbers, row.frontiers, strict=True))
-    return sum(max(0, ends.get(each, 0) - frontier) for each, frontier in frontiers.items())
+def _waiting(row: Any, ends: Mapping[int, int]) -> list[int | None]:
+    """What each log lacks up to its end; None where the newest look has not shown that log."""
+    return [
+        max(0, ends[number] - frontier) if is_seen and number in ends else None
+        for number, frontier, is_seen in zip(row.numbers, row.frontiers, row.seen, strict=True)
+    ]
 
 
 def _feed_head(
-    row: Any, standing: Mapping[Verdict, int], runs: Sequence[RunHead], heard: Heard
+    row: Any,
+    standing: Mapping[Verdict, int],
+    seen: tuple[datetime | None, datetime | None],
+    runs: Sequence[RunHead],
+    heard: Heard,
 ) -> FeedHead:
+    shown = Shown.of(row.shown) if row.shown else None
+    waiting = _waiting(row, shown.by_partition(shown.high_watermarks) if shown else {})
+    due = _waiting(row, shown.by_partition(shown.due_ends) if shown else {})
+    is_told = row.leaderless_count == 0 and None not in waiting
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,
-        lag=_lag(row),
+        border_at=row.border_at,
+        complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
+        lag=sum(each or 0 for each in waiting) if is_told else None,
+        is_blank=any(is_empty and left != 0 for is_empty, left in zip(row.empty, due, strict=True)),
         lost_at=row.lost_at,
         heard=heard,
         standing=standing,
+        open_since=seen[0],
+        failing_at=seen[1],
         runs=runs,
     )
 

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from tallystick.domain.batches.states import HoleClass
-from tallystick.domain.identities import FeedName, GenerationId, Owner
-from tallystick.domain.report.completeness import Look, doubt_of_clock
+from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
+from tallystick.domain.report.looks import CameLate, Look, doubt_of_clock
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
@@ -34,6 +35,29 @@ class LookPlace:
     snapshot_id: int
     looked_at: datetime
     """Never later than the ledger's clock was when the look began."""
+    border_at: datetime | None
+    """The end of the window that it asked the time index for; None where it asked for none."""
+    is_ahead: bool
+    """True where a look that began later has an earlier time: a clock was set back."""
+
+
+Proving = Sequence[tuple[datetime, Sequence[LookPlace]]]
+"""Instants, and the looks that may prove them, in the order in which these began."""
+
+
+def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Proving]:
+    """By what the feed is complete, as the newest look says, and which instants may be proven, the
+    newest first: by record time windows' ends, else the looks' own.
+
+    A window that was not over, by the ledger's clock, is proven by none.
+    """
+    if not places or places[-1].border_at is None:
+        return CompleteBy.READABLE, [(each.looked_at, (each,)) for each in reversed(places)]
+    found: dict[datetime, list[LookPlace]] = {}
+    for each in places:
+        if each.border_at and each.border_at <= each.looked_at:
+            found.setdefault(each.border_at, []).append(each)
+    return CompleteBy.RECORD_TIME, sorted(found.items(), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +84,8 @@ class ShownBounds:
     log_start_offsets: Mapping[int, int]
     last_stable_offsets: Mapping[int, int]
     high_watermarks: Mapping[int, int]
+    due_ends: Mapping[int, int]
+    """Up to where each log is due (excluded): by windows that is not all that is readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +148,15 @@ class Reports(Tables):
         rows = self._connection.rows("look_places", feed=feed)
         return [LookPlace(*row) for row in rows]
 
-    def looks(self, snapshot_ids: Sequence[int]) -> Sequence[Look]:
-        """These looks, in the order asked for."""
+    def looks(self, snapshot_ids: Sequence[int]) -> Mapping[int, Look]:
+        """These looks by their ids; one that was thinned out meanwhile is left out."""
         found: dict[int, Look] = {}
         with self._connection.reading() as transaction:
             for at in range(0, len(snapshot_ids), _LOOKS_AT_ONCE):
                 some = list(snapshot_ids[at : at + _LOOKS_AT_ONCE])
                 for row in transaction.rows("looks", snapshot_ids=some):
                     found[row.snapshot_id] = _look(row)
-        return [found[each] for each in snapshot_ids if each in found]
+        return found
 
     def look_sums(self, snapshot_ids: Sequence[int]) -> Sequence[LookSums]:
         """These looks added up, in the order asked for."""
@@ -150,6 +176,7 @@ class Reports(Tables):
             log_start_offsets=shown.by_partition(shown.log_start_offsets),
             last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
             high_watermarks=shown.by_partition(shown.high_watermarks),
+            due_ends=shown.by_partition(shown.due_ends),
         )
 
     def landed_totals(
@@ -197,6 +224,23 @@ class Reports(Tables):
         """The newest end of a planned window at or before the instant."""
         found = self._connection.one("newest_window_end", feed=feed, until=until)
         return cast("datetime | None", found.window_until)
+
+    def late_rows(self, feed: FeedName, before: datetime | None) -> CameLate | None:
+        """What came late, of all or for windows before the instant; None where nothing did."""
+        found = self._connection.one("late_rows", feed=feed, before=before)
+        if found.late_count is None:
+            return None
+        return CameLate(before, found.late_count, found.oldest_at, BatchId(found.batch_id))
+
+    def tell_complete(
+        self, feed: FeedName, up_to: datetime | None, by: CompleteBy, told_at: datetime
+    ) -> None:
+        """Keep for pages and metrics what the feed is complete up to, unless a later one has told.
+
+        `told_at` is this ledger's clock before anything of it was read.
+        """
+        told = {"up_to": up_to, "by": by.value, "told_at": told_at}
+        self._connection.change("tell_complete", feed=feed, **told)
 
     def store_report(self, document: ReportDocument, made_by: Owner | None = None) -> int:
         """Keep a report in one statement, with the run that has made it; its number."""
@@ -263,6 +307,8 @@ def _look(row: Any) -> Look:
         high_watermarks=array("q", shown.high_watermarks),
         leaderless=frozenset(shown.leaderless),
         doubt=row.doubt or doubt_of_clock(row.taken_at, row.recorded_at),
+        border_at=row.border_at,
+        borders=shown.borders,
     )
 
 

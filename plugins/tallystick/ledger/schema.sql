@@ -1324,6 +1324,7 @@ CREATE TABLE public.broker_snapshot (
     topic_id text NOT NULL,
     is_compacted boolean NOT NULL,
     retention_ms bigint,
+    border_at timestamp with time zone,
     shown bytea,
     log_start_sum bigint NOT NULL,
     last_stable_sum bigint NOT NULL,
@@ -1354,6 +1355,11 @@ COMMENT ON COLUMN public.broker_snapshot.begun_at IS 'Before the broker was aske
 -- COLUMN broker_snapshot.looked_at, COMMENT
 
 COMMENT ON COLUMN public.broker_snapshot.looked_at IS 'The instant up to which the look may prove something: the earlier one of both clocks.';
+
+-- COLUMN broker_snapshot.border_at, COMMENT
+
+COMMENT ON COLUMN public.broker_snapshot.border_at IS 'The end of the newest window, of which it said where it lies in each partition; null for a feed
+that lands all that is readable.';
 
 -- COLUMN broker_snapshot.shown, COMMENT
 
@@ -1421,6 +1427,21 @@ CREATE SEQUENCE public.commit_number
 -- SEQUENCE commit_number, COMMENT
 
 COMMENT ON SEQUENCE public.commit_number IS 'The order of commits; never a clock.';
+
+-- completeness, TABLE
+
+CREATE TABLE public.completeness (
+    feed text NOT NULL,
+    up_to timestamp with time zone,
+    by text NOT NULL,
+    told_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT completeness_by_check CHECK ((by = ANY (ARRAY['readable'::text, 'record time'::text])))
+)
+WITH (fillfactor='70');
+
+-- TABLE completeness, COMMENT
+
+COMMENT ON TABLE public.completeness IS 'What each feed was last said to be complete up to, at the end of a run: pages and metrics read it.';
 
 -- directory_look, TABLE
 
@@ -1500,7 +1521,11 @@ CREATE TABLE public.file (
     span_blocks integer[],
     span_rests smallint[],
     hole_counts bigint[],
+    late_count bigint,
+    oldest_late_at timestamp with time zone,
     CONSTRAINT file_holds_slices CHECK (((num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0) OR public.are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))),
+    CONSTRAINT file_late_count_check CHECK ((late_count >= 1)),
+    CONSTRAINT file_late_whole CHECK (((late_count IS NULL) = (oldest_late_at IS NULL))),
     CONSTRAINT file_length_bytes_check CHECK ((length_bytes >= 0)),
     CONSTRAINT file_name_check CHECK ((name <> ''::text)),
     CONSTRAINT file_record_count_check CHECK ((record_count >= 0))
@@ -1532,6 +1557,10 @@ span_blocks: in one array they would take twice as much.';
 -- COLUMN file.hole_counts, COMMENT
 
 COMMENT ON COLUMN public.file.hole_counts IS 'How many offsets between them have no row.';
+
+-- COLUMN file.late_count, COMMENT
+
+COMMENT ON COLUMN public.file.late_count IS 'Rows that are older than the batch''s label; null for none, and where nobody counts them.';
 
 -- file_fingerprint, TABLE
 
@@ -1890,6 +1919,74 @@ CREATE TABLE public.moved_batch (
 COMMENT ON TABLE public.moved_batch IS 'Batches that were found whole below another root, and who had that entered: the only way in which the
 place of a published batch changes.';
 
+-- waiver, TABLE
+
+CREATE TABLE public.waiver (
+    waiver_id bigint NOT NULL,
+    finding_id bigint NOT NULL,
+    evidence_sha256 bytea NOT NULL,
+    reason text NOT NULL,
+    asked_by text NOT NULL,
+    approved_by text NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    waived_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    request_id bigint,
+    CONSTRAINT waiver_approved_by_check CHECK ((approved_by <> ''::text)),
+    CONSTRAINT waiver_asked_by_check CHECK ((asked_by <> ''::text)),
+    CONSTRAINT waiver_by_two CHECK ((lower(btrim(asked_by)) <> lower(btrim(approved_by)))),
+    CONSTRAINT waiver_evidence_sha256_check CHECK ((octet_length(evidence_sha256) = 32)),
+    CONSTRAINT waiver_expires_later CHECK ((expires_at > waived_at)),
+    CONSTRAINT waiver_reason_check CHECK ((reason <> ''::text))
+);
+
+-- TABLE waiver, COMMENT
+
+COMMENT ON TABLE public.waiver IS 'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
+
+-- COLUMN waiver.request_id, COMMENT
+
+COMMENT ON COLUMN public.waiver.request_id IS 'What was approved, where each of the two was signed in; null where one command named both.';
+
+-- waiver_ending, TABLE
+
+CREATE TABLE public.waiver_ending (
+    waiver_id bigint NOT NULL,
+    reason text NOT NULL,
+    ended_by text NOT NULL,
+    ended_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT waiver_ending_ended_by_check CHECK ((btrim(ended_by) <> ''::text)),
+    CONSTRAINT waiver_ending_reason_check CHECK ((btrim(reason) <> ''::text))
+);
+
+-- TABLE waiver_ending, COMMENT
+
+COMMENT ON TABLE public.waiver_ending IS 'One person has ended a waiver before its time. Offsets that were given up by it stay lost.';
+
+-- newest_waiver, VIEW
+
+CREATE VIEW public.newest_waiver AS
+ SELECT w.finding_id,
+    w.waiver_id,
+    w.evidence_sha256,
+    w.reason,
+    w.asked_by,
+    w.approved_by,
+    w.expires_at,
+    (clock_timestamp() >= w.expires_at) AS has_expired,
+    e.ended_by,
+    e.ended_at,
+    e.reason AS ended_because,
+    ((e.waiver_id IS NULL) AND (clock_timestamp() < w.expires_at)) AS is_in_force
+   FROM (public.waiver w
+     LEFT JOIN public.waiver_ending e USING (waiver_id))
+  WHERE (NOT (EXISTS ( SELECT
+           FROM public.waiver newer
+          WHERE ((newer.finding_id = w.finding_id) AND (newer.waiver_id > w.waiver_id)))));
+
+-- VIEW newest_waiver, COMMENT
+
+COMMENT ON VIEW public.newest_waiver IS 'Of each finding. One that is over counts for nothing, also before the next look opens the finding.';
+
 -- offset_range_range_id_seq, SEQUENCE
 
 ALTER TABLE public.offset_range ALTER COLUMN range_id ADD GENERATED ALWAYS AS IDENTITY (
@@ -2095,34 +2192,6 @@ ALTER TABLE public.verification ALTER COLUMN verification_id ADD GENERATED ALWAY
     CACHE 1
 );
 
--- waiver, TABLE
-
-CREATE TABLE public.waiver (
-    waiver_id bigint NOT NULL,
-    finding_id bigint NOT NULL,
-    evidence_sha256 bytea NOT NULL,
-    reason text NOT NULL,
-    asked_by text NOT NULL,
-    approved_by text NOT NULL,
-    expires_at timestamp with time zone NOT NULL,
-    waived_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    request_id bigint,
-    CONSTRAINT waiver_approved_by_check CHECK ((approved_by <> ''::text)),
-    CONSTRAINT waiver_asked_by_check CHECK ((asked_by <> ''::text)),
-    CONSTRAINT waiver_by_two CHECK ((lower(btrim(asked_by)) <> lower(btrim(approved_by)))),
-    CONSTRAINT waiver_evidence_sha256_check CHECK ((octet_length(evidence_sha256) = 32)),
-    CONSTRAINT waiver_expires_later CHECK ((expires_at > waived_at)),
-    CONSTRAINT waiver_reason_check CHECK ((reason <> ''::text))
-);
-
--- TABLE waiver, COMMENT
-
-COMMENT ON TABLE public.waiver IS 'Two people accepted a finding as it was stated then; void when it expires or its evidence changes.';
-
--- COLUMN waiver.request_id, COMMENT
-
-COMMENT ON COLUMN public.waiver.request_id IS 'What was approved, where each of the two was signed in; null where one command named both.';
-
 -- waiver_request, TABLE
 
 CREATE TABLE public.waiver_request (
@@ -2230,6 +2299,11 @@ ALTER TABLE ONLY public.commit_link
 
 ALTER TABLE ONLY public.commit_link
     ADD CONSTRAINT commit_link_pkey PRIMARY KEY (feed, "position");
+
+-- completeness completeness_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.completeness
+    ADD CONSTRAINT completeness_pkey PRIMARY KEY (feed);
 
 -- directory_look directory_look_pkey, CONSTRAINT
 
@@ -2376,6 +2450,11 @@ ALTER TABLE ONLY public.verification
 ALTER TABLE ONLY public.verification
     ADD CONSTRAINT verification_pkey PRIMARY KEY (verification_id);
 
+-- waiver_ending waiver_ending_pkey, CONSTRAINT
+
+ALTER TABLE ONLY public.waiver_ending
+    ADD CONSTRAINT waiver_ending_pkey PRIMARY KEY (waiver_id);
+
 -- waiver waiver_pkey, CONSTRAINT
 
 ALTER TABLE ONLY public.waiver
@@ -2422,6 +2501,10 @@ CREATE INDEX broker_snapshot_by_feed ON public.broker_snapshot USING btree (feed
 -- broker_snapshot_shown, INDEX
 
 CREATE INDEX broker_snapshot_shown ON public.broker_snapshot USING btree (feed, begun_at) WHERE (shown IS NOT NULL);
+
+-- file_late, INDEX
+
+CREATE INDEX file_late ON public.file USING btree (batch_id) WHERE (late_count IS NOT NULL);
 
 -- file_retraction_by_batch, INDEX
 
@@ -2707,6 +2790,10 @@ CREATE TRIGGER waiver_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.
 
 CREATE TRIGGER waiver_as_asked BEFORE INSERT ON public.waiver FOR EACH ROW EXECUTE FUNCTION public.guard_waiver();
 
+-- waiver_ending waiver_ending_append_only, TRIGGER
+
+CREATE TRIGGER waiver_ending_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.waiver_ending FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
 -- waiver_request waiver_request_guard, TRIGGER
 
 CREATE TRIGGER waiver_request_guard BEFORE UPDATE ON public.waiver_request FOR EACH ROW EXECUTE FUNCTION public.guard_waiver_request();
@@ -2884,6 +2971,11 @@ ALTER TABLE ONLY public.tail_anchor
 
 ALTER TABLE ONLY public.verification
     ADD CONSTRAINT verification_of_attempt FOREIGN KEY (batch_id, attempt_id) REFERENCES public.attempt(batch_id, attempt_id);
+
+-- waiver_ending waiver_ending_waiver_id_fkey, FK CONSTRAINT
+
+ALTER TABLE ONLY public.waiver_ending
+    ADD CONSTRAINT waiver_ending_waiver_id_fkey FOREIGN KEY (waiver_id) REFERENCES public.waiver(waiver_id);
 
 -- waiver waiver_finding_id_fkey, FK CONSTRAINT
 

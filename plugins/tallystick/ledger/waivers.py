@@ -1,11 +1,13 @@
-"""Waivers: one person asks, another one approves. Every change holds the finding's row first.
+"""Waivers: one person asks, another one approves. Every change holds the findings' rows first.
+
+A trouble is waived, and its waiver ended, as a whole: so each change takes several findings.
 
 Offsets that can't be read are set aside, and given up once two people have accepted that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tallystick.domain.batches.batch import Attempt
@@ -27,25 +29,36 @@ from tallystick.errors import EvidenceChanged, WaiverRefused
 from tallystick.ledger.attempts import locked_batch, require_newest
 from tallystick.ledger.change_rows import cut_claims
 from tallystick.ledger.connection import Tables, Transaction
-from tallystick.ledger.findings import locked_finding, record_findings, waive
+from tallystick.ledger.findings import locked_findings, record_findings
 from tallystick.ledger.texts import storable
 
 
 class Waivers(Tables):
     """Who asked for a waiver, and what was accepted.
 
-    What is requested raises WaiverRefused where it can't be as things stand, and EvidenceChanged
-    where the finding's evidence is another one than what was read. Then nothing is changed.
+    A change raises WaiverRefused where it can't be as things stand, and EvidenceChanged where a
+    finding's evidence is another one than what was read. Then nothing is changed.
     """
 
-    def waive(self, waiver: Waiver) -> None:
-        """Accept an open finding. Raises LedgerRefused for one that is not open, and
-        EvidenceChanged for one whose evidence has another digest by now than the waiver.
+    def waive(self, waivers: Sequence[Waiver]) -> None:
+        """Accept open findings, as their evidence was read.
 
-        An unreadable record is given up by that: recorded as lost in the same transaction.
+        Unreadable records are given up by that: recorded as lost in the same transaction.
         """
         with self._connection.writing() as transaction:
-            give_up_accepted(transaction, waive(transaction, waiver))
+            found = _locked(transaction, [each.finding_id for each in waivers])
+            _accept(transaction, found, waivers)
+
+    def end_waivers(self, finding_ids: Collection[int], *, by: str, reason: str) -> None:
+        """End what two people accept: the findings are open again. What was given up stays lost."""
+        with self._connection.writing() as transaction:
+            _locked(transaction, finding_ids, FindingState.WAIVED)
+            transaction.change(
+                "end_waivers",
+                finding_ids=list(finding_ids),
+                ended_by=storable(by),
+                reason=storable(reason),
+            )
 
     def set_aside(
         self, attempt: Attempt, cuts: Sequence[CutClaim], findings: Sequence[Finding]
@@ -65,51 +78,54 @@ class Waivers(Tables):
             record_findings(transaction, feed, findings)
             give_up_accepted(transaction, feed)
 
-    def waiver_request(self, finding_id: int) -> WaiverRequest | None:
-        """The newest request about the finding, whatever became of it; None where nobody asked."""
+    def waiver_requests(self, finding_ids: Collection[int]) -> Mapping[int, WaiverRequest]:
+        """The newest request about each of the findings, if any, whatever became of it."""
         with self._connection.reading() as transaction:
-            return _request(transaction, finding_id=finding_id)
+            return _requests(transaction, finding_ids)
 
-    def ask_for_waiver(self, wish: WaiverWish) -> WaiverRequest:
-        """Ask that an open finding is accepted; replaces a request that is void by now."""
-        with self._connection.writing() as transaction:
-            stored = _open_finding(transaction, wish.finding_id, wish.digest)
-            standing = _request(transaction, finding_id=wish.finding_id)
-            if standing and standing.ending is None:
-                if standing.may_be_approved(stored.digest):
-                    reason = f"{standing.wish.asked_by} has asked already, and nobody has approved"
-                    raise WaiverRefused(wish.finding_id, reason)
-                _end(transaction, standing, RequestEnding.REPLACED, wish.asked_by)
-            row = transaction.one(
-                "enter_waiver_request",
-                finding_id=wish.finding_id,
-                digest=evidence_digest(stored.finding.evidence),
-                reason=storable(wish.reason),
-                asked_by=storable(wish.asked_by),
-                expires_at=wish.expires_at,
-            )
-            return _standing(transaction, row.request_id, wish.finding_id)
+    def waiting_requests(self) -> Mapping[str, Sequence[WaiverRequest]]:
+        """By feed, the requests that can still be approved, oldest first."""
+        found: dict[str, list[WaiverRequest]] = {}
+        for row in self._connection.rows("waiting_requests"):
+            if evidence_digest(row.evidence) == row.evidence_sha256:
+                found.setdefault(row.feed, []).append(_as_request(row))
+        return found
 
-    def approve_waiver(self, request: int, *, finding_id: int, by: str) -> None:
-        """Accept the finding as that request asks, in one transaction; never by who has asked."""
+    def ask_for_waivers(self, wishes: Sequence[WaiverWish]) -> Sequence[WaiverRequest]:
+        """Ask that open findings are accepted; replaces requests that are void by now."""
         with self._connection.writing() as transaction:
-            stored = _open_finding(transaction, finding_id)
-            asked = _standing(transaction, request, finding_id)
-            if is_same_person(asked.wish.asked_by, by):
-                raise WaiverRefused(finding_id, f"{by} has asked, so somebody else must approve")
-            if asked.has_expired:
-                raise WaiverRefused(finding_id, "the end of the requested waiver has come")
-            _require_as_read(stored, asked.wish.digest)
-            feed = waive(transaction, asked.wish.approved(by), asked.number)
+            by_finding = {each.finding_id: each for each in wishes}
+            found = _locked(transaction, by_finding)
+            entered = _columns(wishes, found)
+            standing = _requests(transaction, by_finding)
+            for number, each in standing.items():
+                if each.may_be_approved(found[number].digest):
+                    reason = f"{each.wish.asked_by} has asked already, and nobody has approved"
+                    raise WaiverRefused(number, reason)
+            _end(transaction, standing.values(), RequestEnding.REPLACED, wishes[0].asked_by)
+            transaction.change("enter_waiver_requests", **entered)
+            return list(_requests(transaction, by_finding).values())
+
+    def approve_waivers(self, requests: Mapping[int, int], *, by: str) -> None:
+        """Accept findings as these requests ask, one of each; never by who has asked."""
+        with self._connection.writing() as transaction:
+            found = _locked(transaction, requests)
+            asked = _standing(transaction, requests)
+            for each in asked:
+                if is_same_person(each.wish.asked_by, by):
+                    reason = f"{by} has asked, so somebody else must approve"
+                    raise WaiverRefused(each.wish.finding_id, reason)
+                if each.has_expired:
+                    reason = "the end of the requested waiver has come"
+                    raise WaiverRefused(each.wish.finding_id, reason)
+            _accept(transaction, found, [each.wish.approved(by) for each in asked], requests)
             _end(transaction, asked, RequestEnding.APPROVED, by)
-            give_up_accepted(transaction, feed)
 
-    def withdraw_waiver_request(self, request: int, *, finding_id: int, by: str) -> None:
-        """End a request that nobody has approved: by who has asked, or by who declines it."""
+    def withdraw_waiver_requests(self, requests: Mapping[int, int], *, by: str) -> None:
+        """End requests that nobody has approved: by who has asked, or by who declines them."""
         with self._connection.writing() as transaction:
-            locked_finding(transaction, finding_id)
-            asked = _standing(transaction, request, finding_id)
-            _end(transaction, asked, RequestEnding.WITHDRAWN, by)
+            locked_findings(transaction, requests)
+            _end(transaction, _standing(transaction, requests), RequestEnding.WITHDRAWN, by)
 
 
 def give_up_accepted(transaction: Transaction, feed: FeedName) -> None:
@@ -124,44 +140,80 @@ def give_up_accepted(transaction: Transaction, feed: FeedName) -> None:
         transaction.change("advance_frontiers", generation_ids=ids)
 
 
-def _open_finding(
-    transaction: Transaction, number: int, digest: str | None = None
-) -> StoredFinding:
-    stored = locked_finding(transaction, number)
-    if stored is None or stored.state is not FindingState.OPEN:
-        raise WaiverRefused(
-            number, f"it is {stored.state.value if stored else 'unknown'}, not open"
-        )
-    if digest is not None:
-        _require_as_read(stored, digest)
-    return stored
+def _accept(
+    transaction: Transaction,
+    found: Mapping[int, StoredFinding],
+    waivers: Sequence[Waiver],
+    requests: Mapping[int, int] | None = None,
+) -> None:
+    transaction.change(
+        "enter_waivers",
+        approved_bys=[storable(each.approved_by) for each in waivers],
+        request_ids=[(requests or {}).get(each.finding_id) for each in waivers],
+        **_columns(waivers, found),
+    )
+    transaction.change("waive_findings", finding_ids=list(found))
+    for feed in {each.finding.feed for each in found.values()}:
+        give_up_accepted(transaction, FeedName(feed))
 
 
-def _require_as_read(stored: StoredFinding, digest: str) -> None:
-    if stored.digest != digest:
-        raise EvidenceChanged(stored.finding_id, digest, stored.digest, stored.finding.cause)
+def _columns(
+    asked: Sequence[Waiver | WaiverWish], found: Mapping[int, StoredFinding]
+) -> dict[str, list[Any]]:
+    """Raises EvidenceChanged for what has another digest than was read."""
+    stored = [found[each.finding_id] for each in asked]
+    for each, its in zip(asked, stored, strict=True):
+        if its.digest != each.digest:
+            raise EvidenceChanged(its.finding_id, each.digest, its.digest, its.finding.cause)
+    return {
+        "finding_ids": [each.finding_id for each in asked],
+        "digests": [evidence_digest(each.finding.evidence) for each in stored],
+        "reasons": [storable(each.reason) for each in asked],
+        "asked_bys": [storable(each.asked_by) for each in asked],
+        "ends": [each.expires_at for each in asked],
+    }
 
 
-def _standing(transaction: Transaction, number: int, finding_id: int) -> WaiverRequest:
-    """The request, while nobody has ended it; WaiverRefused for any other."""
-    found = _request(transaction, finding_id=finding_id, request_id=number)
-    if found is None or found.ending is not None:
-        became = f"was {found.ending} by {found.ended_by}" if found else "is not on record"
-        raise WaiverRefused(finding_id, f"request {number} for a waiver {became}")
+def _locked(
+    transaction: Transaction, numbers: Collection[int], state: FindingState = FindingState.OPEN
+) -> Mapping[int, StoredFinding]:
+    """The findings, held; WaiverRefused where one is in another state."""
+    found = locked_findings(transaction, numbers)
+    for number in sorted(numbers):
+        its = found[number].state.value if number in found else "unknown"
+        if its != state.value:
+            raise WaiverRefused(number, f"it is {its}, not {state.value}")
     return found
 
 
-def _end(transaction: Transaction, asked: WaiverRequest, ending: RequestEnding, by: str) -> None:
+def _standing(transaction: Transaction, requests: Mapping[int, int]) -> list[WaiverRequest]:
+    """The requests, while nobody has ended them; WaiverRefused for any other."""
+    found = _requests(transaction, requests, list(requests.values()))
+    for finding_id, number in requests.items():
+        asked = found.get(finding_id)
+        if asked is None or asked.ending is not None:
+            became = f"was {asked.ending} by {asked.ended_by}" if asked else "is not on record"
+            raise WaiverRefused(finding_id, f"request {number} for a waiver {became}")
+    return list(found.values())
+
+
+def _end(
+    transaction: Transaction, asked: Iterable[WaiverRequest], ending: RequestEnding, by: str
+) -> None:
     transaction.change(
-        "end_waiver_request", request_id=asked.number, ending=ending.value, ended_by=storable(by)
+        "end_waiver_requests",
+        request_ids=[each.number for each in asked],
+        ending=ending.value,
+        ended_by=storable(by),
     )
 
 
-def _request(
-    transaction: Transaction, *, finding_id: int, request_id: int | None = None
-) -> WaiverRequest | None:
-    row = transaction.row("waiver_request", finding_id=finding_id, request_id=request_id)
-    return _as_request(row) if row else None
+def _requests(
+    transaction: Transaction, finding_ids: Collection[int], numbers: Sequence[int] | None = None
+) -> dict[int, WaiverRequest]:
+    """By finding: the newest request of each, or that of these numbers."""
+    rows = transaction.rows("waiver_requests", finding_ids=list(finding_ids), request_ids=numbers)
+    return {row.finding_id: _as_request(row) for row in rows}
 
 
 def _as_request(row: Any) -> WaiverRequest:

@@ -1,4 +1,4 @@
-"""The sensor that waits for proof: until all that was readable before an instant is landed."""
+"""The sensor that waits for proof: until everything before an instant is landed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 
 from tallystick.domain.identities import FeedName
-from tallystick.errors import IngestionError
+from tallystick.errors import ConfigurationError, IngestionError
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSensorTimeout
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, instant_of
-from tallystick.report.wording import instant_text, landed_text
+from tallystick.report.wording import by_text, instant_text, landed_text, late_text
 from tallystick.settings.feeds import feed_file, feeds_folder
 
 if TYPE_CHECKING:
@@ -40,21 +40,23 @@ class Answer:
 
 
 def ask(ledger: Ledger, feed: str, instant: datetime) -> Answer:
-    """Says if all that was readable before the instant is proven; raises what the ledger raises."""
+    """Says if everything before the instant is proven; raises what the ledger raises."""
     # The workflow's libraries take a while, which a DAG file must not wait for.
     from tallystick.domain.report.completeness import Proof
     from tallystick.domain.report.finding_part import stored_part
     from tallystick.domain.report.held_back import held_back_by
     from tallystick.workflows.reconciling.reporting import feed_completeness
 
-    found = feed_completeness(ledger, FeedName(feed))
+    found = feed_completeness(ledger, FeedName(feed), instant)
     up_to, is_proven = found.proven.up_to, found.proven.proof_of(instant) is Proof.PROVEN
     words = ["not known to be complete."]
     if up_to is not None:
         landed = landed_text([stored_part(each) for each in found.accepted])
         heard = instant_text(found.storage_heard_at) if found.storage_heard_at else "never"
-        reach = f"complete up to {instant_text(up_to)}: {landed}"
+        reach = f"complete up to {instant_text(up_to)}{by_text(found.proven.by)}: {landed}"
         words = [f"{reach}; storage was heard last: {heard}."]
+    if found.late:
+        words.append(late_text(found.late))
     if not is_proven:
         heads = ledger.feed_heads(FeedName(feed), most_runs=0)
         topic = heads[0].topic if heads else feed
@@ -82,6 +84,9 @@ class FeedCompleteSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if not isinstance(within, timedelta | None):
+            accepted = "a datetime.timedelta, as timedelta(hours=2)"
+            raise ConfigurationError("within", within, accepted, where=f"feed {feed}")
         self.feed = feed
         self.at = at
         self.within = within

@@ -56,7 +56,7 @@ def deadline_dag(feed: Feed) -> DAG | None:
 
 
 _WORDS: Final = """\
-Waits from the end of each window of `{feed}` until all that was readable before it is proven to be
-landed. The run fails when that takes longer than {within} (`complete_within`); then the notifiers
-of the feed are told. It asks the ledger only. `ingest_{feed}` lands, `reconcile_{feed}` proves.
+Waits from the end of each window of `{feed}` until everything before it is proven to be landed. The
+run fails when that takes longer than {within} (`complete_within`); then the notifiers of the feed
+are told. It asks the ledger only. `ingest_{feed}` lands, `reconcile_{feed}` proves.
 """

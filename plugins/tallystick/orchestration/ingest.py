@@ -42,6 +42,7 @@ from tallystick.orchestration.run_context import (
     show_dry_run,
     window_of,
 )
+from tallystick.report.wording import grouped
 from tallystick.settings.feed import Feed
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,8 @@ OWNER: Final = "tallystick"
 _BY_RECORD_TIME: Final = (
     "This feed's plan.until is 'window_end': the run lands all records older than the window's end"
     " that are not landed yet, and each record lands under its own window, older ones too. A"
-    " window that was landed before is a no-op."
+    " window that was landed before is a no-op. A run without an interval takes the newest window"
+    " that is over."
 )
 _BY_RUN: Final = (
     "This feed's plan.until is 'now': the run lands all that is readable now, and the window is"
@@ -141,7 +143,10 @@ def form(feed: Feed) -> dict[str, Param]:
             type="boolean",
             title="Dry run",
             **_DRAFT,
-            description="Show on the run's tab Tallystick what would be landed; change nothing.",
+            description=(
+                "Show on the run's tab Tallystick what would be landed; change nothing. While this"
+                " DAG is paused, 'Unpause on trigger' also begins its scheduled run, which lands."
+            ),
         ),
     }
 
@@ -183,7 +188,7 @@ def _words(feed: Feed) -> str:
     return f"""\
 Lands the topic `{source.topic}` ({source.isolation}, from `{source.connection}`) below
 `{target.root}/{feed.name}` (`{target.connection}`), exactly once: {until}, at most
-{limits.max_records_per_run:,} offsets a run.
+{grouped(limits.max_records_per_run)} offsets a run.
 
 | task | what it does |
 |---|---|

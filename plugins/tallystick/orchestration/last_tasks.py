@@ -61,15 +61,15 @@ def announce_complete(feed: Feed, context: Context) -> None:
 
     What was told last is read from Airflow's own events, so event and memory of it are one.
     """
-    from tallystick.workflows.reconciling.reporting import feed_completeness
+    from tallystick.workflows.reconciling.reporting import tell_complete
 
     if is_dry_run(context):
         raise AirflowSkipException("A dry run: nothing is told.")
-    with in_airflow_terms(), open_ledger() as ledger:
-        tell_feed(ledger, feed.name)
-        found = feed_completeness(ledger, FeedName(feed.name))
     asset = complete_asset_of(feed.name)
     before = _told_last(context, asset)
+    with in_airflow_terms(), open_ledger() as ledger:
+        found = tell_complete(ledger, FeedName(feed.name), before)
+        tell_feed(ledger, feed.name)
     end, up_to, heard = found.window_end, found.proven.up_to, found.storage_heard_at
     if end is None or up_to is None or (before and end <= before):
         raise AirflowSkipException("No further window is complete.")
@@ -78,6 +78,7 @@ def announce_complete(feed: Feed, context: Context) -> None:
         "window_end_before": before.isoformat() if before else None,
         "complete_up_to": up_to.isoformat(),
         "storage_heard_at": heard.isoformat() if heard else None,
+        "late_rows": found.late.rows if found.late else 0,
         "accepted": [each.finding_id for each in found.accepted],
     }
     log.info("Told %s that every window to %s is complete.", asset.uri, end.isoformat())

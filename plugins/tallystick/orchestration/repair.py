@@ -105,7 +105,8 @@ def begin_repair(feed: Feed, context: Context) -> list[str]:
         if is_dry_run(context):
             report = repairing.dry_repair(services, numbers, digests=digests)
             lines = plan_lines(report.plan)
-            show_dry_run(context, lines, evidence=report.evidence)
+            told = {"evidence": list(report.evidence), "has_steps": report.plan.has_steps}
+            show_dry_run(context, lines, **told)
             log.info("A dry run: nothing was changed. Untick it to repair.")
             return []
         # What can't be published may be what is to be repaired; settle tries again, and tells.

@@ -6,7 +6,7 @@ And what it tells the page of its run: what a dry run would do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
@@ -124,13 +124,11 @@ def instant_of(feed: str, name: str, value: datetime | str) -> datetime:
     return datetime.fromisoformat(found.astimezone(UTC).isoformat())
 
 
-def show_dry_run(
-    context: Context, lines: Iterable[tuple[int, str]], *, evidence: Sequence[str] = ()
-) -> None:
+def show_dry_run(context: Context, lines: Iterable[tuple[int, str]], **of_repair: object) -> None:
     """Log each line at its level, and keep the first of them for the page of the run.
 
-    An XCom is where they are kept: the ledger records nothing of a dry run. The digests of the
-    evidence stand beside them: what is then done is done of that alone.
+    An XCom is where they are kept: the ledger records nothing of a dry run. The digests of a
+    repair's evidence stand beside them: what is then done is done of that alone.
     """
     told = list(lines)
     for level, words in told:
@@ -139,5 +137,5 @@ def show_dry_run(
         {"text": words[:_LONGEST], "is_warning": level >= logging.WARNING}
         for level, words in told[:MOST_LINES]
     ]
-    value = {"lines": kept, "left_out": len(told) - len(kept), "evidence": list(evidence)}
+    value = {"lines": kept, "left_out": len(told) - len(kept), **of_repair}
     context["ti"].xcom_push(key=SHOWN, value=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Protocol
 
 from tallystick.domain.batches.landed import ReadBack
@@ -145,11 +146,12 @@ class FileStore(Protocol):
         """
         ...
 
-    def read_back(self, directory: str) -> ReadBack:
+    def read_back(self, directory: str, late_before: datetime | None = None) -> ReadBack:
         """Every Parquet file's length and checksum, and the exact offsets it holds.
 
-        Reads the partition and offset columns only. An open or truncated file raises
-        ManifestMismatch. Memory grows with runs, not with records.
+        Reads the partition and offset columns only; with `late_before` also the times, and counts
+        older rows. An open or truncated file raises ManifestMismatch. Memory grows with runs, not
+        with records.
         """
         ...
 

@@ -70,12 +70,15 @@ class ErrorDocument(Document):
 
 
 class ExplainDocument(Document):
-    """A finding with its rule: `explain`, `waive`."""
+    """A finding with its rule: `explain`, `waive`, `unwaive`."""
 
     format: str = "tallystick-explain-1"
     finding: FindingPart
     finding_ids: Sequence[int]
     """Of the standing findings of the same trouble, its own too while it stands."""
+    waiver_evidence: Mapping[int, str]
+    """By number, the digests of those of them that one waiver accepts, or that are accepted: its
+    own, and others in the same state."""
     compares: str
     not_when: str
     remedy: str
@@ -83,10 +86,12 @@ class ExplainDocument(Document):
 
 def explained(found: StoredFinding, standing: Sequence[StoredFinding]) -> ExplainDocument:
     """The finding with its rule; `standing` are those of its feed."""
-    rule = found.finding.rule
+    rule, trouble = found.finding.rule, same_trouble(found, standing)
+    alike = {each.finding_id: each.digest for each in trouble if each.state is found.state}
     return ExplainDocument(
         finding=stored_part(found),
-        finding_ids=[each.finding_id for each in same_trouble(found, standing)],
+        finding_ids=[each.finding_id for each in trouble],
+        waiver_evidence={**alike, found.finding_id: found.digest},
         compares=rule.compares,
         not_when=rule.not_when,
         remedy=rule.remedy,

@@ -26,11 +26,14 @@ from tallystick.report.charts import drawn
 from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
+    by_text,
+    counted,
     duration_text,
     extent_text,
     grouped,
     instant_text,
     interval_text,
+    late_text,
     place_text,
     places_text,
     troubles_text,
@@ -192,6 +195,8 @@ def environment(loader: BaseLoader | None = None) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["instant"] = instant_text
+    made.filters["by"] = by_text
+    made.filters["late"] = late_text
     made.filters["window"] = window_text
     made.filters["grouped"] = grouped
     made.filters["duration"] = duration_text
@@ -199,6 +204,7 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["extent"] = extent_text
     made.filters["places"] = places_text
     made.globals["interval"] = interval_text
+    made.globals["counted"] = counted
     made.globals["troubles_text"] = troubles_text
     return made
 

@@ -12,9 +12,12 @@ from tallystick.domain.rules.findings import Level
 from tallystick.domain.verdicts import Verdict
 from tallystick.report.safe_text import visible
 from tallystick.report.wording import (
+    by_text,
+    counted,
     grouped,
     instant_text,
     interval_text,
+    late_text,
     trouble_lines,
     troubles_text,
 )
@@ -36,6 +39,8 @@ def _lines(document: ReportDocument) -> Iterator[str]:
     at = instant_text(document.taken_at)
     yield f"{feed}: {document.verdict.value} (levels {levels}; {at})."
     yield f"Complete up to: {_complete(document)}"
+    if document.late:
+        yield late_text(document.late)
     for each in document.held_back_by if document.complete_up_to != document.taken_at else ():
         yield f"  held back by {each}"
     for each in document.warnings:
@@ -68,7 +73,7 @@ def _full_read_lines(document: ReportDocument) -> Iterator[str]:
     never = sum(each.batches for each in ages if each.from_seconds is None)
     if batches:
         rest = f"; {grouped(never)} not yet, so no fingerprint of them is on record"
-        read = f"{grouped(batches - never)} of {grouped(batches)} batch(es)"
+        read = f"{grouped(batches - never)} of {counted('batch', batches)}"
         yield f"Read in full (L3): {read}{rest if never else ''}."
 
 
@@ -78,7 +83,7 @@ def compared_lines(document: ReportDocument) -> Iterator[str]:
     if compared:
         yield (
             f"Compared with the broker by a second reader (L4): {grouped(compared.offsets)} offsets"
-            f" of {grouped(compared.batches)} batch(es); {grouped(compared.batches_due)} wait for"
+            f" of {counted('batch', compared.batches)}; {grouped(compared.batches_due)} wait for"
             " their turn."
         )
         for each in compared.not_compared:
@@ -90,7 +95,7 @@ def _complete(document: ReportDocument) -> str:
         return "no time is proven"
     end = document.complete_window_end
     window = f", every window to {instant_text(end)}" if end else ""
-    return instant_text(document.complete_up_to) + window
+    return instant_text(document.complete_up_to) + by_text(document.complete_by) + window
 
 
 def _finding_lines(document: ReportDocument) -> Iterator[str]:
@@ -116,7 +121,7 @@ def _partition_lines(document: ReportDocument) -> Iterator[str]:
     }
     told = ", ".join(f"{grouped(n)} {verdict.value}" for verdict, n in counts.items() if n)
     yield ""
-    yield f"{grouped(len(document.partitions))} partition(s): {told}"
+    yield f"{counted('partition', len(document.partitions))}: {told}"
     shown = document.worst_first[:_MOST_PARTITIONS]
     headers = ("partition", "generation", "accounted", "verdict", "evidence", "lag",
                "complete up to")  # fmt: skip

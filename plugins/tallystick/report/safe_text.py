@@ -15,7 +15,7 @@ from typing import Final
 PROGRAM_SETTING: Final = "TALLYSTICK_PROGRAM"
 COMMANDS: Final = (
     "feed", "doctor", "plan", "land", "batches", "files", "reconcile", "report", "complete",
-    "findings", "explain", "repair", "waive", "kafka-secrets", "ledger", "jars",
+    "findings", "explain", "repair", "waive", "unwaive", "kafka-secrets", "ledger", "jars",
 )  # fmt: skip
 _CALL: Final = re.compile(rf"(?<![\w./-])tallystick (?=(?:{'|'.join(COMMANDS)})\b)")
 # What a spreadsheet takes for the start of a formula, also behind white space that it strips.

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.troubles import Trouble, named_findings
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -49,6 +51,16 @@ def window_text(window: Window | None) -> str:
 def grouped(value: int | None) -> str:
     """The number in groups of three; a dash where there is none."""
     return "-" if value is None else f"{value:,}".replace(",", " ")
+
+
+def counted(noun: str, count: int) -> str:
+    """So many of them.
+
+    >>> counted("batch", 1), counted("batch", 1200), counted("finding", 0)
+    ('1 batch', '1 200 batches', '0 findings')
+    """
+    many = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{grouped(count)} {noun if count == 1 else many}"
 
 
 def duration_text(seconds: float | None) -> str:
@@ -102,8 +114,34 @@ def extent_text(trouble: Trouble) -> str:
         return f"{trouble.worst.topic}, {grouped(len(trouble.findings))} findings"
     if len(intervals) == 1:
         return intervals.pop()
-    many = "1 partition" if len(partitions) == 1 else f"{grouped(len(partitions))} partitions"
+    many = counted("partition", len(partitions))
     return f"{trouble.worst.topic}, {grouped(len(intervals))} intervals of {many}"
+
+
+def before_text(by: CompleteBy, instant: str) -> str:
+    """Says of a record that it is before the instant: "Everything ... is landed".
+
+    >>> before_text(CompleteBy.RECORD_TIME, "08:00")
+    'whose time is before 08:00, late records aside,'
+    """
+    if by is CompleteBy.RECORD_TIME:
+        return f"whose time is before {instant}, late records aside,"
+    return f"that was readable before {instant}"
+
+
+def by_text(by: CompleteBy) -> str:
+    """Says behind an instant that a feed is complete up to it by record time, if so."""
+    return f" by {by.value}" if by is CompleteBy.RECORD_TIME else ""
+
+
+def late_text(late: CameLate) -> str:
+    """Counts what came late for its window, or for those before an instant; names a batch."""
+    where = f" from before {instant_text(late.before)}" if late.before else ""
+    many = grouped(late.rows) + (" at most" if late.before else "")
+    return (
+        f"Late rows{where}: {many}, the oldest of {instant_text(late.oldest_at)}, the newest in"
+        f" batch {late.batch_id}."
+    )
 
 
 def landed_text(accepted: Sequence[FindingPart]) -> str:
@@ -155,6 +193,6 @@ def troubles_text(troubles: int | None, findings: int) -> str:
     ('1 trouble', '2 troubles (13 findings)', '5 000 findings')
     """
     if troubles is None:
-        return f"{grouped(findings)} findings"
-    many = "1 trouble" if troubles == 1 else f"{grouped(troubles)} troubles"
-    return many if troubles == findings else f"{many} ({grouped(findings)} findings)"
+        return counted("finding", findings)
+    many = counted("trouble", troubles)
+    return many if troubles == findings else f"{many} ({counted('finding', findings)})"

@@ -27,6 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from tallystick.settings import notation, spark_conf
+from tallystick.settings.cadence import WindowSchedule
 
 T = TypeVar("T")
 
@@ -274,7 +275,7 @@ class ReconcileSettings(Section):
     """Equal payloads of one partition within this time are told; None: nobody looks for them."""
     fail_on: Annotated[
         tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS"], ...],
-        Accepted("a list of SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS"),
+        Accepted("SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, in a list"),
         Field(strict=False),
     ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS")
     """Verdicts on which a reconcile run in Airflow fails; the others are told in its report."""
@@ -334,3 +335,10 @@ class Feed(Section):
     ] = ()
     complete_within: Duration | None = None
     """How long after its end a window may take to be complete; None: nobody waits for it."""
+
+    @property
+    def windows(self) -> WindowSchedule | None:
+        """The windows at whose ends records are cut; None where `plan.until` is now."""
+        if self.plan.until == "now":
+            return None
+        return WindowSchedule(self.schedule.cron, self.schedule.timezone)

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from croniter import CroniterError, croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadDateError, CroniterError, croniter  # type: ignore[import-untyped]
 
 # Airflow takes these and nothing else that begins with @.
 CRON_PRESETS: Final = {
@@ -22,6 +22,7 @@ CRON_PRESETS: Final = {
     "@quarterly": "0 0 1 */3 *",
     "@yearly": "0 0 1 1 *",
 }
+_FIELDS: Final = ("minute", "hour", "day of the month", "month", "day of the week")
 MAX_DURATION: Final = timedelta(days=3650)
 MAX_SIZE: Final = 10**18
 
@@ -154,9 +155,19 @@ def cron(text: str) -> str:
         raise ValueError("it has not five fields")
     try:
         croniter(expression, datetime(2026, 1, 1, tzinfo=UTC)).get_next()
-    except CroniterError as error:
-        raise ValueError(str(error).removeprefix(f"[{expression}] ")) from None
+    except CroniterBadDateError:
+        raise ValueError("it never comes true") from None
+    except CroniterError:
+        raise ValueError(_wrong_field(expression)) from None
     return expression
+
+
+def _wrong_field(expression: str) -> str:
+    """Says which of the five fields has no meaning."""
+    for at, (name, field) in enumerate(zip(_FIELDS, expression.split(), strict=True)):
+        if not croniter.is_valid(" ".join(["*"] * at + [field] + ["*"] * (4 - at))):
+            return f"its {name} {field!r} is not possible"
+    return "it has no meaning"
 
 
 def time_zone(text: str) -> ZoneInfo:

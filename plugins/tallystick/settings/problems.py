@@ -84,6 +84,7 @@ def _key_path(location: KeyPath) -> KeyPath:
         field = _field(model, step)
         model = field.section if field else None
         if field is not None and model is None and not field.is_mapping:
+            path += [each for each in location[len(path) :][:1] if isinstance(each, int)]
             break
     return tuple(path)
 
@@ -154,7 +155,10 @@ def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
         if get_origin(kind) is tuple:
             kind = get_args(kind)[0]
         is_section = isinstance(kind, type) and issubclass(kind, BaseModel)
-        words = next((each.words for each in info.metadata if isinstance(each, Accepted)), None)
+        # What a field accepts beside None stands at the arm of its union.
+        arms = [each for arm in get_args(kind) for each in getattr(arm, "__metadata__", ())]
+        told = (each.words for each in (*info.metadata, *arms) if isinstance(each, Accepted))
+        words = next(told, None)
         yield _Field(
             info.alias or name,
             kind if is_section else None,

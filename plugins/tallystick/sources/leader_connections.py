@@ -106,7 +106,8 @@ _REFUSALS: Final = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.UnsupportedVersionError,
 )
-# At INFO these tell of every connection; at DEBUG of every byte sent, passwords among them.
+# At ERROR these tell of every try, which is ours to say, once; at DEBUG of every byte sent,
+# passwords among them.
 _TALKATIVE: Final = ("kafka.cluster", "kafka.net", "kafka.protocol")
 # Numbers of operations, as in AclOperation.
 _DESCRIBE: Final = 8
@@ -285,7 +286,7 @@ class LeaderConnections:
     def _opened(self) -> Any:
         if self._client is None:
             for name in _TALKATIVE:
-                logging.getLogger(name).setLevel(logging.WARNING)
+                logging.getLogger(name).setLevel(logging.CRITICAL)
             self._client = open_client(
                 {
                     **self._properties.kafka_python,

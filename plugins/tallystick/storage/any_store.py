@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import cache
 from hashlib import md5
 from typing import Final
@@ -99,9 +100,9 @@ class AnyStore:
         root = checked(root).rstrip("/")
         _prove_writable(self, root, checked(shown_in or root).rstrip("/"))
 
-    def read_back(self: FileStore, directory: str) -> ReadBack:
-        """The directory's Parquet files and the exact offsets they hold."""
-        return read_back(self, checked(directory))
+    def read_back(self: FileStore, directory: str, late_before: datetime | None = None) -> ReadBack:
+        """The directory's Parquet files, the exact offsets they hold, and their late rows."""
+        return read_back(self, checked(directory), late_before)
 
     def read_back_file(self: FileStore, directory: str, name: str) -> ReadBack:
         """The exact offsets of one file."""

@@ -1,19 +1,20 @@
 """A landed directory's files alone tell the exact offsets, and who holds them.
 
-Reads the partition and offset columns only, row group by row group, a few files at a time. Decides
-nothing about what should be there.
+Reads the partition and offset columns only, and that of times where late rows are asked for, row
+group by row group, a few files at a time. Decides nothing about what should be there.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from tallystick.domain.batches.landed import LandedFile, ReadBack
+from tallystick.domain.batches.landed import LandedFile, LateRows, ReadBack
 from tallystick.errors import FileMissing, ManifestMismatch
 from tallystick.ports.file_store import FileStore, StoredEntry
 from tallystick.storage.parquet_file import COORDINATES, EXPECTED, LandedParquet
@@ -29,6 +30,7 @@ THREADS: Final = 4
 ROWS_AT_A_TIME: Final = 1 << 16
 # Rows in no order give a run each; from here on they are put together before more are read.
 MOST_LOOSE_RUNS: Final = 1 << 21
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,8 +58,10 @@ class _Offsets:
         self.loose, self.loose_count = [], 0
 
 
-def read_back(store: FileStore, directory: str) -> ReadBack:
+def read_back(store: FileStore, directory: str, late_before: datetime | None = None) -> ReadBack:
     """Every file that a reader of the directory would read, and the exact offsets they hold.
+
+    With `late_before` also how many rows of each are older.
 
     Raises ManifestMismatch for whatever a reader would read, or step into, and is no landed file.
     """
@@ -67,7 +71,7 @@ def read_back(store: FileStore, directory: str) -> ReadBack:
             path = f"{directory}/{entry.name}"
             raise ManifestMismatch(path, EXPECTED, "a directory, which readers step into")
     with ThreadPoolExecutor(THREADS, thread_name_prefix="read-back") as pool:
-        reading = [pool.submit(_read_file, store, directory, entry) for entry in entries]
+        reading = [pool.submit(_read_file, store, directory, each, late_before) for each in entries]
         try:
             read = [each.result() for each in reading]
         except BaseException:
@@ -94,7 +98,9 @@ def read_back_file(store: FileStore, directory: str, name: str) -> ReadBack:
     return ReadBack((file,), offsets.landed.by_partition(), offsets.doubled.by_partition())
 
 
-def _read_file(store: FileStore, directory: str, entry: StoredEntry) -> tuple[LandedFile, _Offsets]:
+def _read_file(
+    store: FileStore, directory: str, entry: StoredEntry, late_before: datetime | None = None
+) -> tuple[LandedFile, _Offsets]:
     path = f"{directory}/{entry.name}"
     # First the checksum: an open file has none, and its length is not yet true.
     checksum = entry.checksum(store.checksum(path))
@@ -103,16 +109,19 @@ def _read_file(store: FileStore, directory: str, entry: StoredEntry) -> tuple[La
     )
     offsets = _Offsets.none()
     slices: list[SliceTable] = []
+    late: list[LateRows | None] = []
+    columns = (*COORDINATES, "timestamp") if late_before else COORDINATES
     for row_group in range(file.metadata.num_row_groups):
-        for batch in file.batches(row_group, COORDINATES, most_rows=ROWS_AT_A_TIME):
+        for batch in file.batches(row_group, columns, most_rows=ROWS_AT_A_TIME):
             runs = _runs_of(file, batch)
             slices.append(SliceTable.of(runs))
             offsets.add(runs)
+            if late_before:
+                late.append(_late_in(file, batch.column("timestamp"), late_before))
     offsets.settle()
-    landed = LandedFile(
-        entry.name, entry.length_bytes, checksum, SliceTable.joined(slices).to_slices()
-    )
-    return landed, offsets
+    held = SliceTable.joined(slices).to_slices()
+    total = LateRows.total(late)
+    return LandedFile(entry.name, entry.length_bytes, checksum, held, total), offsets
 
 
 def _runs_of(file: LandedParquet, batch: pa.RecordBatch) -> RunTable:
@@ -122,3 +131,14 @@ def _runs_of(file: LandedParquet, batch: pa.RecordBatch) -> RunTable:
     if np.any((runs.partitions < 0) | (runs.from_offsets < 0) | (runs.until_offsets <= 0)):
         raise ManifestMismatch(file.path, EXPECTED, "a negative partition or offset")
     return runs
+
+
+def _late_in(file: LandedParquet, column: pa.Array, before: datetime) -> LateRows | None:
+    """The rows that are older. One without a time, which Kafka counts as -1, is never late."""
+    with file.told():
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.int64())
+    times = file.numbers("timestamp", column)
+    times = times[(times >= 0) & (times < (before - _EPOCH) // timedelta(microseconds=1))]
+    if not len(times):
+        return None
+    return LateRows(len(times), _EPOCH + timedelta(microseconds=int(times.min())))

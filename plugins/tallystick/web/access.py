@@ -66,7 +66,13 @@ PageReader = Annotated[User, Depends(reader)]
 
 async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:
     """Returns the feeds whose ingest DAG this user may read."""
-    return await run_in_threadpool(_visible_among, user, list(feeds))
+    ids = {dag_id_of(INGEST, each): each for each in feeds}
+    return {ids[each] for each in await run_in_threadpool(_readable, user, list(ids))}
+
+
+async def runs_visible_among(user: User, dag_ids: Iterable[str]) -> Collection[str]:
+    """Returns the DAGs whose runs this user may read."""
+    return await run_in_threadpool(_readable, user, list(dag_ids), DagAccessEntity.RUN)
 
 
 async def require_visible(user: User, feed: FeedName) -> None:
@@ -77,7 +83,7 @@ async def require_visible(user: User, feed: FeedName) -> None:
 
 async def require_run_visible(user: User, dag_id: str) -> None:
     """The same for the runs of a DAG."""
-    if not await run_in_threadpool(_may, "GET", user, dag_id, DagAccessEntity.RUN):
+    if not await runs_visible_among(user, [dag_id]):
         raise not_found(f"DAG {dag_id}")
 
 
@@ -106,15 +112,19 @@ def not_found(what: str) -> HTTPException:
     return HTTPException(status.HTTP_404_NOT_FOUND, words)
 
 
-def _visible_among(user: User, feeds: list[FeedName]) -> Collection[FeedName]:
-    dag_ids = {feed: dag_id_of(INGEST, feed) for feed in feeds}
-    teams = _teams_of(list(dag_ids.values()))
+def _readable(
+    user: User, dag_ids: list[str], entity: DagAccessEntity | None = None
+) -> Collection[str]:
+    teams = _teams_of(dag_ids)
     manager = get_auth_manager()
     return {
-        feed
-        for feed, dag_id in dag_ids.items()
+        dag_id
+        for dag_id in dag_ids
         if manager.is_authorized_dag(
-            method="GET", details=DagDetails(id=dag_id, team_name=teams.get(dag_id)), user=user
+            method="GET",
+            access_entity=entity,
+            details=DagDetails(id=dag_id, team_name=teams.get(dag_id)),
+            user=user,
         )
     }
 

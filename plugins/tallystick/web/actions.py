@@ -7,10 +7,10 @@ A program proves its will by Airflow's token, sent in a header, a person by the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial, wraps
+from functools import wraps
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
@@ -28,10 +28,9 @@ from pydantic import (
 )
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.rules.waivers import WaiverWish, still_to_come
+from tallystick.domain.rules.waivers import WaiverWish, as_read, still_to_come
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.repair_conf import MOST_NAMED
-from tallystick.web import reading
 from tallystick.web.access import (
     PageReader,
     SignedIn,
@@ -46,7 +45,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, FindingAnswer
 from tallystick.web.dag_runs import begin_repair
 from tallystick.web.desk import LedgerDesk
-from tallystick.web.pages import below, up_from
+from tallystick.web.pages import below, finding_page, not_understood, up_from
 from tallystick.web.routes import Airflow, Desk, DocumentRoute, Name, Number, found_for
 
 _FORM: Final = "form"
@@ -172,32 +171,45 @@ class FeedRepairWish(Wish):
 
 
 class AcceptanceWish(Wish):
-    """Somebody asks that a finding is accepted for a time."""
+    """Somebody asks that a trouble is accepted for a time."""
 
     reason: _Reason
     until: _End
     """Excluded."""
-    evidence: _Digest
+    evidence: Annotated[Sequence[_Digest], *_Several]
+    """As it was read, of each finding of the trouble: with another one by now, nothing is done."""
+
+
+class EndingWish(Wish):
+    """Somebody ends what two people have accepted."""
+
+    reason: _Reason
 
 
 W = TypeVar("W", bound=Wish)
 Change: TypeAlias = Callable[..., Awaitable[Any]]
 
 
-def _sent(kind: type[W]) -> Callable[[Request], Awaitable[W]]:
-    """Reads a wish from JSON, or from a form, which leaves out a box that is not ticked."""
+def _sent(kind: type[W]) -> Callable[[Request], Awaitable[W | RequestValidationError]]:
+    """Reads a wish from JSON, or from a form, which leaves out a box that is not ticked.
 
-    async def read(request: Request) -> W:
+    What is wrong with a form is handed on: its page says so.
+    """
+
+    async def read(request: Request) -> W | RequestValidationError:
+        is_form = not below(request).startswith(f"{actions.prefix}/")
         try:
-            if below(request).startswith(f"{actions.prefix}/"):
+            if not is_form:
                 return kind.model_validate_json(await request.body())
             form, fields = await request.form(), kind.model_fields
             boxes = {name: False for name, each in fields.items() if each.annotation is bool}
             filled = {name: form[name] for name in fields if name in form}
             return kind.model_validate(boxes | filled, context=_FORM)
         except ValidationError as error:
-            wrong = [{**each, "loc": ("body", *each["loc"])} for each in error.errors()]
-            raise RequestValidationError(wrong) from error
+            failure = RequestValidationError(error.errors())
+            if is_form:
+                return failure
+            raise failure from error
 
     return read
 
@@ -213,11 +225,22 @@ def _run_page(by: Asker, run: AskedRunPart) -> str:
 def _changes(
     path: str, status_code: int = 200, page: Callable[[Asker, Any], str] = _finding_page
 ) -> Callable[[Change], Change]:
-    """Gives a change its two addresses; a form leads on to the page, by a relative address."""
+    """Gives a change its two addresses; a form leads on to the page, by a relative address.
+
+    A finding's form that is not understood shows the finding, with what was written.
+    """
 
     def add(change: Change) -> Change:
         @wraps(change)
         async def by_form(by: Asker, **values: Any) -> Response:
+            for each in values.values():
+                if isinstance(each, RequestValidationError):
+                    if "found" not in values:
+                        raise each
+                    number, wrong = values["found"].finding.number, not_understood(each)
+                    return await finding_page(
+                        by.request, number, by.user, by.desk, by.airflow, wrong
+                    )
             answer = await change(by, **values)
             return RedirectResponse(f"{up_from(below(by.request))}{page(by, answer)}", 303)
 
@@ -232,7 +255,7 @@ def _changes(
 async def repair_finding(
     by: By, found: Finding, wish: Annotated[RepairWish, Depends(_sent(RepairWish))]
 ) -> AskedRunPart:
-    """The run that was triggered: it names the finding, and the open ones of the same trouble.
+    """The run that was triggered: it names the finding, and those of the same trouble.
 
     What needs an operator's word has it. The evidence of the others is what the ledger has now.
     """
@@ -244,15 +267,12 @@ async def repair_finding(
         raise EvidenceChanged(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
-    others = [each for each in found.repair_ids if each != number]
-    open_ones = await by.desk.ask(partial(reading.open_digests, feed=feed, numbers=others))
-    named = {number: wish.evidence} | dict(open_ones)
     return await begin_repair(
         by.airflow,
         by.user,
         feed,
-        sorted(named),
-        list(dict.fromkeys(named.values())),
+        list(found.repair_evidence),
+        list(dict.fromkeys(found.repair_evidence.values())),
         is_dry_run=wish.dry_run,
         unpause=wish.unpause,
     )
@@ -281,27 +301,41 @@ async def ask_for_waiver(
     found: Finding,
     wish: Annotated[AcceptanceWish, Depends(_sent(AcceptanceWish))],
 ) -> FindingAnswer:
-    """The finding, with the request, in the user's name, which somebody else may approve now."""
-    asked = WaiverWish(
-        finding_id=number,
-        reason=wish.reason,
-        asked_by=name_of(by.user),
-        expires_at=wish.until,
-        digest=wish.evidence,
-    )
-    await by.desk.ask(lambda ledger: ledger.ask_for_waiver(asked))
+    """The finding, with the request, in the user's name, which somebody else may approve now.
+
+    It is asked for the open findings of the same trouble, too.
+    """
+    asked = [
+        WaiverWish(
+            finding_id=each,
+            reason=wish.reason,
+            asked_by=name_of(by.user),
+            expires_at=wish.until,
+            digest=as_read(digest, wish.evidence),
+        )
+        for each, digest in found.waiver_evidence.items()
+    ]
+    await by.desk.ask(lambda ledger: ledger.ask_for_waivers(asked))
     return await found_for(by.user, by.desk, number)
+
+
+def _asked_with(found: FindingAnswer, request_number: int) -> Mapping[int, int]:
+    """By finding, the requests that were made at once; one that is over alone, to be refused."""
+    asked = found.waiver_request
+    together = asked.together if asked and asked.number == request_number else {}
+    return {**together, found.finding.number or 0: request_number}
 
 
 @_changes("/findings/{number}/waiver-requests/{request_number}/approve")
 async def approve_waiver(
     by: By, number: Number, found: Finding, request_number: RequestNumber
 ) -> FindingAnswer:
-    """The finding, which is accepted now as that request asks, in the user's name."""
-    name = name_of(by.user)
-    await by.desk.ask(
-        lambda ledger: ledger.approve_waiver(request_number, finding_id=number, by=name)
-    )
+    """The finding, which is accepted now as that request asks, in the user's name.
+
+    So are those of the same trouble that were asked for with it.
+    """
+    name, requests = name_of(by.user), _asked_with(found, request_number)
+    await by.desk.ask(lambda ledger: ledger.approve_waivers(requests, by=name))
     return await found_for(by.user, by.desk, number)
 
 
@@ -309,9 +343,22 @@ async def approve_waiver(
 async def withdraw_waiver(
     by: By, number: Number, found: Finding, request_number: RequestNumber
 ) -> FindingAnswer:
-    """The finding, of which nobody asks any more that it is accepted."""
+    """The finding, of whose trouble nobody asks any more that it is accepted."""
+    name, requests = name_of(by.user), _asked_with(found, request_number)
+    await by.desk.ask(lambda ledger: ledger.withdraw_waiver_requests(requests, by=name))
+    return await found_for(by.user, by.desk, number)
+
+
+@_changes("/findings/{number}/waiver/end")
+async def end_waiver(
+    by: By,
+    number: Number,
+    found: Finding,
+    wish: Annotated[EndingWish, Depends(_sent(EndingWish))],
+) -> FindingAnswer:
+    """The finding, which is open again, as are those of its trouble that were accepted."""
     name = name_of(by.user)
     await by.desk.ask(
-        lambda ledger: ledger.withdraw_waiver_request(request_number, finding_id=number, by=name)
+        lambda ledger: ledger.end_waivers(found.waiver_evidence, by=name, reason=wish.reason)
     )
     return await found_for(by.user, by.desk, number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
@@ -24,25 +25,51 @@ class NextRunPart(Part):
     is_paused: bool
 
 
+class Sign(Part):
+    """Something about a feed that somebody must see to."""
+
+    feed: str
+    said: str
+    since: datetime | None
+    """Null where nobody knows."""
+    act: str
+    """Who must do what."""
+    dag_id: str | None = None
+    run_id: str | None = None
+    """The run that tells more."""
+    finding: int | None = None
+    """The finding that it is about."""
+
+
 class FeedAnswer(Part):
     """One feed in a few words."""
 
     feed: str
     topic: str
     verdict: Verdict
-    """The worst of what stands now, and of what only the newest report could say."""
+    """The worst of what stands now; UNKNOWN where nobody could tell."""
     complete_up_to: datetime | None
-    """By the newest report."""
+    complete_by: CompleteBy | None
+    complete_told_at: datetime | None
+    """The end of the run that said it; null before the first one."""
     lag: int | None
     """Offsets that the newest look showed and that are not landed; null where it can't tell."""
     seconds_to_loss: float | None
     """Until retention may take the oldest of them, at least."""
     partitions: int
     looked_at: datetime | None
+    border_at: datetime | None
+    """The end of the newest window at that look; null for a feed that lands all it can read."""
+    storage_heard_at: datetime | None
+    """When a reconcile heard storage last."""
     report: ReportHead | None
     findings: Mapping[str, int]
     """How many stand, by verdict; accepted ones as WAIVED."""
     open_findings: int
+    open_since: datetime | None
+    """When the first of them was seen."""
+    failing_at: datetime | None
+    """When the newest of them was seen that fails a run."""
     open_troubles: int | None
     """What they come from: one deleted file of six partitions is one. Null where more than 2 000
     findings would have to be read, of a list those of the feeds before it, too."""
@@ -56,11 +83,15 @@ class FeedsAnswer(Part):
 
     feeds: Sequence[FeedAnswer]
     wrong: Sequence[str]
-    """Feeds of which more is said than that all is in order, or accepted."""
+    """Feeds with a sign."""
+    known: int
+    """How many feeds there are, with those of which Airflow has DAGs only."""
+    signs: Sequence[Sign]
+    """All that is wrong, of the worst feed first."""
     today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]
-    """Feeds that their newest report does not prove complete up to there."""
+    """Feeds that are not proven complete up to there, or to their newest window before it."""
 
 
 class PartitionAnswer(Part):
@@ -127,14 +158,16 @@ class WaiverRequestPart(Part):
     ending: str | None
     ended_by: str | None
     ended_at: datetime | None
+    together: Mapping[int, int]
+    """By finding of the same trouble, the requests that were made at once and may be approved."""
 
 
 class FindingAnswer(ExplainDocument):
     """A finding with its rule, and what may be done about it."""
 
-    repair_ids: Sequence[int]
-    """Of `finding_ids` those that a repair from here names: its own, and open ones, 1 000 at most.
-    """
+    repair_evidence: Mapping[int, str]
+    """By number, the digests of those that a repair from here names, 1 000 at most: its own, and
+    open ones of its trouble; of a finding that is accepted all."""
     has_repair: bool
     """True where a repair may mend it."""
     waiver_request: WaiverRequestPart | None
@@ -155,6 +188,8 @@ class DryRunPart(Part):
     left_out: int
     evidence: tuple[str, ...] = ()
     """Of a repair: the digests of the findings that it was about."""
+    has_steps: bool = True
+    """False where the repair itself would do nothing."""
 
 
 class AskedRunPart(Part):

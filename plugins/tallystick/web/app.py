@@ -25,7 +25,7 @@ from tallystick.web.actions import actions, forms
 from tallystick.web.airflow_rest import AirflowRest, airflow_app
 from tallystick.web.desk import READER_SECONDS, LedgerThreads
 from tallystick.web.metrics import MetricsToken, TokenOf, metrics
-from tallystick.web.pages import below, pages, refusal
+from tallystick.web.pages import below, not_understood, pages, refusal
 from tallystick.web.routes import api
 from tallystick.web.stored_reports import NewestDrawings
 
@@ -111,12 +111,7 @@ async def _refused(request: Request, refused: HTTPException) -> Response:
 
 
 async def _not_understood(request: Request, error: RequestValidationError) -> Response:
-    places = ", ".join(
-        ".".join(map(str, each["loc"]))
-        + (f" ({each['ctx']['error']})" if each["type"] == "value_error" else "")
-        for each in error.errors()
-    )
-    return _told(request, 422, f"What was sent is not understood: {places}.")
+    return _told(request, 422, not_understood(error))
 
 
 def _told(request: Request, status: int, what: str, next_step: str = "") -> Response:

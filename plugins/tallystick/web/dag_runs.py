@@ -1,8 +1,4 @@
-"""Runs of our DAGs as Airflow knows them, and how a repair is begun: by Airflow's own API.
-
-When a DAG starts next is read from Airflow's own record: the scheduler keeps that instant beside
-each DAG, so one query tells it of all feeds.
-"""
+"""Runs of our DAGs as Airflow knows them, and how a repair is begun: by Airflow's own API."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from airflow.models.dag import DagModel, DagTag
+from airflow.models.dag import DagTag
 from airflow.utils.session import create_session
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
@@ -21,12 +17,12 @@ from fastapi.concurrency import run_in_threadpool
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
 from tallystick.errors import ConfigurationError
-from tallystick.orchestration.dag_ids import INGEST, REPAIR, SCHEDULED, TAG, dag_id_of
+from tallystick.orchestration.dag_ids import INGEST, REPAIR, TAG, dag_id_of
 from tallystick.orchestration.repair_conf import conf_of, digests_of, numbers_of
 from tallystick.orchestration.run_context import SHOWN
 from tallystick.web.access import User
 from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
-from tallystick.web.answers import AskedRunPart, DryRunPart, FeedAnswer, NextRunPart, RepairsAnswer
+from tallystick.web.answers import AskedRunPart, DryRunPart, RepairsAnswer
 
 T = TypeVar("T")
 
@@ -151,22 +147,6 @@ def _named_in(
         return ()
 
 
-async def with_next_runs(feeds: Sequence[FeedAnswer]) -> list[FeedAnswer]:
-    """The same feeds, each with the next run of its DAGs that Airflow knows and has a time for."""
-    ids = [dag_id_of(kind, each.feed) for each in feeds for kind in SCHEDULED]
-    known = await run_in_threadpool(_next_runs, ids)
-    return [
-        each.but(
-            next_runs=[
-                known[dag_id]
-                for kind in SCHEDULED
-                if (dag_id := dag_id_of(kind, each.feed)) in known
-            ]
-        )
-        for each in feeds
-    ]
-
-
 async def is_ours(dag_id: str) -> bool:
     """True for a DAG of a feed, and not for one of another kind whose id begins alike."""
     return await run_in_threadpool(_has_tag, dag_id)
@@ -175,14 +155,3 @@ async def is_ours(dag_id: str) -> bool:
 def _has_tag(dag_id: str) -> bool:
     with create_session() as session:
         return session.get(DagTag, (TAG, dag_id)) is not None
-
-
-def _next_runs(dag_ids: Sequence[str]) -> dict[str, NextRunPart]:
-    with create_session() as session:
-        known = session.query(
-            DagModel.dag_id, DagModel.next_dagrun_create_after, DagModel.is_paused
-        ).filter(DagModel.dag_id.in_(dag_ids), ~DagModel.is_stale)
-        return {
-            dag_id: NextRunPart(dag_id=dag_id, at=None if is_paused else at, is_paused=is_paused)
-            for dag_id, at, is_paused in known
-        }

@@ -127,7 +127,7 @@ class _Figures(Collector):
             ("time_to_loss_seconds", "Least time until retention may take some of the lag.",
              lambda each: each.seconds_to_loss(self._now)),
             ("partitions", "Partitions that were planned.", lambda each: each.partitions),
-            ("complete_up_to_timestamp_seconds", "All that was readable before is landed.",
+            ("complete_up_to_timestamp_seconds", "Everything before it is landed.",
              lambda each: each.complete_up_to),
             ("look_timestamp_seconds", "When Kafka was asked last.", lambda each: each.looked_at),
             ("report_timestamp_seconds", "When the newest report was taken.",

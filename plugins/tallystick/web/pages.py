@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -15,16 +15,18 @@ from importlib.resources import files
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.troubles import spans_of, troubles_of
+from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
-from tallystick.orchestration.dag_ids import KINDS, REPAIR, feed_of
+from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
+from tallystick.report.wording import grouped
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -38,6 +40,7 @@ from tallystick.web.access import (
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
+from tallystick.web.desk import LedgerDesk
 from tallystick.web.reading import Search
 from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
 from tallystick.web.stored_reports import seen_in
@@ -104,9 +107,15 @@ async def one_feed(
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
     wanted = _verdict(verdict)
+    if not await desk.ask(lambda ledger: ledger.feed_heads(feed, most_runs=0)):
+        if not await is_ours(dag_id_of(INGEST, feed)):
+            raise not_found(f"feed {feed}")
+        signs = await routes.signs_of_feed(feed, user, desk)
+        return _page(request, "no_plan.html", feed=feed, signs=signs)
     # Airflow is asked while the ledger is.
-    acts, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
+    acts, signs, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
         _acts(user, airflow, feed),
+        routes.signs_of_feed(feed, user, desk),
         asyncio.gather(
             routes.feed_with_troubles(feed, desk),
             routes.partitions(feed, desk, search, wanted, offset, _PARTITIONS),
@@ -120,6 +129,7 @@ async def one_feed(
         "feed.html",
         acts=acts,
         answer=answer,
+        signs=signs,
         troubles=troubles,
         skipped=findings,
         shown_troubles=_TROUBLES,
@@ -189,8 +199,7 @@ async def dag(
     except HTTPException as refusal:
         if refusal.status_code != status.HTTP_404_NOT_FOUND:
             raise
-    template = "no_plan.html" if await is_ours(dag_id) else "other_dag.html"
-    return _page(request, template, feed=feed, dag_id=dag_id, kinds=KINDS)
+    return _page(request, "other_dag.html", dag_id=dag_id, kinds=KINDS)
 
 
 @pages.get("/run")
@@ -211,9 +220,24 @@ async def finding(
     request: Request, number: Number, user: PageReader, desk: Desk, airflow: Airflow
 ) -> Response:
     """A finding: what, where, since when, what ends it, what to do, and the buttons that do it."""
+    return await finding_page(request, number, user, desk, airflow)
+
+
+async def finding_page(
+    request: Request,
+    number: int,
+    user: User,
+    desk: LedgerDesk,
+    airflow: AirflowRest,
+    wrong: str = "",
+) -> Response:
+    """The finding; with what is wrong with the form that was sent from here, and what it said."""
     answer = await routes.found_for(user, desk, number)
     acts = await _acts(user, airflow, FeedName(answer.finding.feed), about=number)
-    return _page(request, "finding.html", answer=answer, acts=acts)
+    sent = await request.form() if wrong else {}
+    page = _page(request, "finding.html", answer=answer, acts=acts, wrong=wrong, sent=sent)
+    page.status_code = 422 if wrong else 200
+    return page
 
 
 @pages.get("/assets/{name}")
@@ -241,6 +265,16 @@ def refusal(request: Request, code: int, what: str, next_step: str = "") -> Resp
     page = _page(request, "refusal.html", what=what, next_step=next_step)
     page.status_code = code
     return page
+
+
+def not_understood(error: RequestValidationError) -> str:
+    """Says which of the values that were sent have no meaning."""
+    places = ", ".join(
+        ".".join(map(str, each["loc"]))
+        + (f" ({each['ctx']['error']})" if each["type"] == "value_error" else "")
+        for each in error.errors()
+    )
+    return f"What was sent is not understood: {places}."
 
 
 def _verdict(name: str) -> Verdict | None:
@@ -291,8 +325,14 @@ def _template(name: str) -> Template:
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
     made.filters["spans"] = spans_of
+    made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)
+
+
+def _counted_findings(numbers: Collection[int]) -> str:
+    named = named_findings(sorted(numbers))
+    return named if len(numbers) == 1 else f"the {grouped(len(numbers))} {named}"
 
 
 def _indented(value: object) -> str:

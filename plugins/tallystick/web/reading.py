@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
+from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart, stored_part
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
-from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.overview import FeedHead, LogHead
 from tallystick.ledger.reports import ShownBounds
-from tallystick.orchestration.dag_ids import REPAIR, dag_id_of
+from tallystick.orchestration.dag_ids import REPAIR, SCHEDULED, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.documents import explained, holes_part
 from tallystick.web.answers import (
@@ -28,11 +30,14 @@ from tallystick.web.answers import (
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
+    NextRunPart,
     PartitionAnswer,
     PartitionsAnswer,
     RunAnswer,
     WaiverRequestPart,
 )
+from tallystick.web.dag_heads import DagHeads
+from tallystick.web.signs import signs_of
 
 RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
@@ -41,7 +46,6 @@ MOST_GROUPED: Final = 2_000
 """Findings that are read to be counted as troubles, of all feeds of an answer together."""
 _LEAST_COST: Final = 20
 """To ask for one feed's findings takes as long as to read so many."""
-_IN_ORDER: Final = frozenset({Verdict.PROVEN_OK, Verdict.WAIVED})
 
 
 def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:
@@ -50,7 +54,7 @@ def heads_of_list(ledger: Ledger) -> Sequence[FeedHead]:
 
 
 def feeds_of(ledger: Ledger, heads: Sequence[FeedHead], now: datetime) -> Sequence[FeedAnswer]:
-    """These feeds, worst first, then the one that loses something next.
+    """These feeds, worst first, then those of which no time is proven, then by what is lost next.
 
     Troubles are counted from the worst feed on, while there are few enough findings.
     """
@@ -62,18 +66,71 @@ def feeds_of(ledger: Ledger, heads: Sequence[FeedHead], now: datetime) -> Sequen
     return found
 
 
-def in_short(feeds: Sequence[FeedAnswer], now: datetime) -> FeedsAnswer:
-    """The feeds, with the two things that are asked first: is all well, is yesterday whole."""
+def in_short(
+    feeds: Sequence[FeedAnswer],
+    dags: DagHeads,
+    requests: Mapping[str, Sequence[WaiverRequest]],
+    now: datetime,
+    ended: Mapping[str, datetime] = MappingProxyType({}),
+) -> FeedsAnswer:
+    """The feeds, with the two things that are asked first: is all well, is yesterday whole.
+
+    `dags` and `requests` are of feeds that the user may see, those before their first plan too.
+    `ended` are feeds that were retired, and when.
+    """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    answers = {each.feed: each for each in feeds}
+    living = {each for each in dags if any(not dag.is_stale for dag in dags[each].values())}
+    names = [*answers, *sorted(living - answers.keys())]
+    signs = [
+        sign
+        for name in names
+        for sign in signs_of(
+            name,
+            answers.get(name),
+            dags.get(FeedName(name), {}),
+            requests.get(name, ()),
+            now,
+            ended.get(name),
+        )
+    ]
     return FeedsAnswer(
-        feeds=feeds,
-        wrong=[each.feed for each in feeds if each.verdict not in _IN_ORDER],
+        feeds=[with_next_runs(each, dags) for each in feeds],
+        known=len(names),
+        wrong=list(dict.fromkeys(each.feed for each in signs)),
+        signs=signs,
         today=today,
         yesterday_open=[
-            each.feed
-            for each in feeds
-            if each.complete_up_to is None or each.complete_up_to < today
+            name
+            for name in names
+            if name not in ended and not _is_complete(answers.get(name), today)
         ],
+    )
+
+
+def _is_complete(feed: FeedAnswer | None, today: datetime) -> bool:
+    """True where all before today is proven, by record time all windows that were over by then.
+
+    A look of today knows of every window that was. What was told before a finding is told no more.
+    """
+    if feed is None or feed.complete_up_to is None:
+        return False
+    if feed.failing_at and feed.complete_told_at and feed.failing_at > feed.complete_told_at:
+        return False
+    due = today
+    if feed.complete_by is CompleteBy.RECORD_TIME and feed.looked_at and feed.looked_at >= today:
+        due = min(feed.border_at or today, today)
+    return feed.complete_up_to >= due
+
+
+def with_next_runs(answer: FeedAnswer, dags: DagHeads) -> FeedAnswer:
+    """The same, with when its DAGs begin their next runs."""
+    return answer.but(
+        next_runs=[
+            NextRunPart(dag_id=each.dag_id, at=each.next_at, is_paused=each.is_paused)
+            for kind in SCHEDULED
+            if (each := dags.get(FeedName(answer.feed), {}).get(kind)) and not each.is_stale
+        ]
     )
 
 
@@ -129,7 +186,7 @@ def partitions_of(ledger: Ledger, feed: FeedName, search: Search) -> PartitionsA
         for log in logs
         if str(log.partition).startswith(search.number)
         for lag in [_lag(log, shown)]
-        for verdict in [_verdict_of(log, lag, standing)]
+        for verdict in [_verdict_of(log, _lag(log, shown, "due_ends"), standing)]
         if search.verdict in (None, verdict)
     ]
     found.sort(key=lambda each: (-each[1].severity, -(each[2] or 0), each[0].partition))
@@ -168,13 +225,13 @@ def _seen(log: LogHead, shown: ShownBounds | None, column: str) -> int | None:
     return offsets.get(log.partition)
 
 
-def _lag(log: LogHead, shown: ShownBounds | None) -> int | None:
-    high_watermark = _seen(log, shown, "high_watermarks")
-    return None if high_watermark is None else max(0, high_watermark - log.frontier)
+def _lag(log: LogHead, shown: ShownBounds | None, ends: str = "high_watermarks") -> int | None:
+    end = _seen(log, shown, ends)
+    return None if end is None else max(0, end - log.frontier)
 
 
 def _verdict_of(log: LogHead, lag: int | None, standing: Mapping[int | None, Verdict]) -> Verdict:
-    """Of nothing, while records wait or nobody looked, nothing may be said."""
+    """Of nothing, while records are due or nobody looked, nothing may be said."""
     is_empty = log.frontier == log.first_offset
     told = Verdict.UNKNOWN if lag is None or (is_empty and lag) else Verdict.PROVEN_OK
     mine: Sequence[Verdict] = [standing[each] for each in (None, log.partition) if each in standing]
@@ -211,29 +268,42 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     if found is None:
         return None
     standing = ledger.findings(FeedName(found.finding.feed))
-    others = [
-        each.finding_id
+    told = explained(found, standing)
+    is_open = found.state is FindingState.OPEN
+    repaired = {
+        each.finding_id: each.digest
         for each in same_trouble(found, standing)
-        if each.state is FindingState.OPEN and each.finding_id != number
-    ]
+        if not is_open or each.state is FindingState.OPEN
+    }
+    alike = _most(told.waiver_evidence, number)
+    requests = ledger.waiver_requests(alike)
+    asked = {
+        each: request
+        for each, request in requests.items()
+        if is_open and request.may_be_approved(alike[each])
+    }
+    own = asked.get(number)
+    together = {
+        each: asked[each].number for each in asked if own and own.was_asked_with(asked[each])
+    }
+    # What is asked for is approved together, and is not asked for again.
+    next_ones = together or alike.keys() - asked.keys()
+    changed = {each: digest for each, digest in alike.items() if each in next_ones}
     return FindingAnswer(
-        **vars(explained(found, standing)),
-        repair_ids=sorted([number, *others[: MOST_NAMED - 1]]),
+        **vars(told.but(waiver_evidence=changed)),
+        repair_evidence=_most({**repaired, number: found.digest}, number),
         has_repair=(
             found.finding.rule.mending is not Mending.NOTHING
             or held_in(found.finding.evidence) is not None
         ),
-        waiver_request=_request_part(ledger.waiver_request(number), found, reader),
+        waiver_request=_request_part(requests.get(number), together, reader),
     )
 
 
-def open_digests(ledger: Ledger, feed: FeedName, numbers: Collection[int]) -> Mapping[int, str]:
-    """Returns the digest of each open finding's evidence, among these numbers."""
-    return {
-        each.finding_id: each.digest
-        for each in (ledger.findings(feed) if numbers else ())
-        if each.finding_id in numbers and each.state is FindingState.OPEN
-    }
+def _most(digests: Mapping[int, str], number: int) -> dict[int, str]:
+    """So many of the findings as one change may name, this one among them, ascending."""
+    others = [each for each in digests if each != number][: MOST_NAMED - 1]
+    return {each: digests[each] for each in sorted([number, *others])}
 
 
 def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Sequence[FindingPart]:
@@ -248,11 +318,10 @@ def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Se
 
 
 def _request_part(
-    request: WaiverRequest | None, found: StoredFinding, reader: str
+    request: WaiverRequest | None, together: Mapping[int, int], reader: str
 ) -> WaiverRequestPart | None:
     if request is None:
         return None
-    is_open = found.state is FindingState.OPEN
     return WaiverRequestPart(
         number=request.number,
         reason=request.wish.reason,
@@ -261,10 +330,11 @@ def _request_part(
         expires_at=request.wish.expires_at,
         evidence_digest=request.wish.digest,
         is_own_request=is_same_person(request.wish.asked_by, reader),
-        may_be_approved=is_open and request.may_be_approved(found.digest),
+        may_be_approved=bool(together),
         ending=request.ending,
         ended_by=request.ended_by,
         ended_at=request.ended_at,
+        together=together,
     )
 
 
@@ -290,9 +360,9 @@ def _worst_findings(found: Sequence[FindingPart]) -> list[FindingPart]:
     return sorted(found, key=lambda each: -each.standing_verdict.severity)
 
 
-def _worst_first(head: FeedHead, now: datetime) -> tuple[int, float, str]:
-    soon = head.seconds_to_loss(now)
-    return -head.verdict.severity, float("inf") if soon is None else soon, head.feed
+def _worst_first(head: FeedHead, now: datetime) -> tuple[int, bool, float, str]:
+    soon, is_proven = head.seconds_to_loss(now), head.complete_up_to is not None
+    return -head.verdict.severity, is_proven, float("inf") if soon is None else soon, head.feed
 
 
 def _open_troubles(ledger: Ledger, head: FeedHead, most: int) -> int | None:
@@ -321,13 +391,19 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
         topic=head.topic,
         verdict=head.verdict,
         complete_up_to=head.complete_up_to,
+        complete_by=head.complete.by if head.complete else None,
+        complete_told_at=head.complete.told_at if head.complete else None,
         lag=head.lag,
         seconds_to_loss=head.seconds_to_loss(now),
         partitions=head.partitions,
         looked_at=head.looked_at,
+        border_at=head.border_at,
+        storage_heard_at=head.heard[Level.L2].heard_at,
         report=head.report,
         findings={verdict.value: standing[verdict] for verdict in Verdict if verdict in standing},
         open_findings=_open_findings(head),
+        open_since=head.open_since,
+        failing_at=head.failing_at,
         open_troubles=open_troubles,
         runs=head.runs,
     )

@@ -23,6 +23,7 @@ from tallystick.web.access import (
     not_found,
     require_run_visible,
     require_visible,
+    runs_visible_among,
     visible_among,
 )
 from tallystick.web.airflow_rest import AirflowRest
@@ -37,9 +38,12 @@ from tallystick.web.answers import (
     RepairsAnswer,
     ReportsAnswer,
     RunAnswer,
+    Sign,
 )
-from tallystick.web.dag_runs import repairs_of, run_of_airflow, with_next_runs
+from tallystick.web.dag_heads import dag_heads
+from tallystick.web.dag_runs import repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.signs import signs_of
 
 
 class DocumentRoute(APIRoute):
@@ -89,12 +93,41 @@ Feed = Annotated[FeedName, Depends(visible_feed)]
 
 @api.get("/feeds")
 async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
-    """All feeds that the user may see, worst first."""
-    heads, now = await desk.ask(reading.heads_of_list), datetime.now(UTC)
-    visible = await visible_among(user, [each.feed for each in heads])
+    """All feeds that the user may see, worst first; a run only to who may read its DAG's runs."""
+    heads, requests, ended = await desk.ask(
+        lambda ledger: (
+            reading.heads_of_list(ledger),
+            ledger.waiting_requests(),
+            ledger.ended_feeds(),
+        )
+    )
+    dags, now = await dag_heads(), datetime.now(UTC)
+    visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
     found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
-    return reading.in_short(await with_next_runs(found), now)
+    seen = {feed: dags[feed] for feed in dags if feed in visible}
+    answer = reading.in_short(found, seen, requests, now, ended)
+    return answer.but(signs=await _seen_by(user, answer.signs))
+
+
+async def _seen_by(user: User, signs: Sequence[Sign]) -> Sequence[Sign]:
+    told = await runs_visible_among(user, {each.dag_id for each in signs if each.dag_id})
+    return [each if each.dag_id in told else each.but(run_id=None) for each in signs]
+
+
+async def signs_of_feed(feed: FeedName, user: User, desk: LedgerDesk) -> Sequence[Sign]:
+    """What is wrong with one feed that the user may see, also before its first plan."""
+    now = datetime.now(UTC)
+    answer, requests, ended = await desk.ask(
+        lambda ledger: (
+            reading.feed_of_name(ledger, feed, now),
+            ledger.waiting_requests(),
+            ledger.ended_feeds(),
+        )
+    )
+    known = (await dag_heads(feed)).get(feed, {})
+    waiting = requests.get(feed, ())
+    return await _seen_by(user, signs_of(feed, answer, known, waiting, now, ended.get(feed)))
 
 
 @api.get("/feeds/{feed}")
@@ -103,7 +136,7 @@ async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     found = await desk.ask(lambda ledger: reading.feed_of_name(ledger, feed, datetime.now(UTC)))
     if found is None:
         raise not_found(f"feed {feed}")
-    return (await with_next_runs([found]))[0]
+    return reading.with_next_runs(found, await dag_heads(feed))
 
 
 async def feed_with_troubles(
@@ -116,7 +149,7 @@ async def feed_with_troubles(
     if found is None:
         raise not_found(f"feed {feed}")
     answer, troubles = found
-    return (await with_next_runs([answer]))[0], troubles
+    return reading.with_next_runs(answer, await dag_heads(feed)), troubles
 
 
 @api.get("/feeds/{feed}/partitions")

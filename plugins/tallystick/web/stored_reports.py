@@ -11,9 +11,11 @@ from typing import Any, Final, TypeAlias
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.document import AgePart, BandPart, ColumnPart, PartitionPart
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.troubles import troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
@@ -88,7 +90,11 @@ def seen_in(found: Plain, search: Search, offset: int, limit: int) -> dict[str, 
     shown = partitions[search.offset : search.offset + search.limit]
     return {
         "report": {name: found[name] for name in _TOLD}
-        | {name: _instant(found[name]) for name in _INSTANTS},
+        | {name: _instant(found[name]) for name in _INSTANTS}
+        | {
+            "complete_by": CompleteBy(found["complete_by"]),
+            "late": from_plain(CameLate, found["late"]) if found["late"] else None,
+        },
         "drawn": drawings_of(found),
         "troubles": troubles[offset : offset + limit],
         "troubles_offset": offset,

@@ -46,7 +46,7 @@ def test_the_commands_are_those_that_were_promised() -> None:
     assert {name for name, _ in commands()} == {
         "feed list", "feed check", "feed show", "feed retire", "doctor", "plan", "land", "batches",
         "files",
-        "reconcile", "report", "complete", "findings", "explain", "repair", "waive",
+        "reconcile", "report", "complete", "findings", "explain", "repair", "waive", "unwaive",
         "kafka-secrets", "jars", "ledger migrate", "ledger status", "ledger rebuild",
         "ledger export",
     }  # fmt: skip

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.identities import BatchId
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.plain_json import from_line, from_plain, to_line, to_plain
+from tallystick.domain.repair.plan import StorageSteps
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,12 @@ def test_a_value_is_read_again_as_it_was_written(value: Measured) -> None:
     line = to_line("measured-1", value)
     assert from_line(Measured, "measured-1", line) == value
     assert "\n" not in line
+
+
+@settings(max_examples=50, derandomize=True)
+@given(st.from_type(StorageSteps))
+def test_what_one_task_of_a_repair_hands_to_another_comes_back_equal(steps: StorageSteps) -> None:
+    assert from_plain(StorageSteps, json.loads(json.dumps(to_plain(steps)))) == steps
 
 
 def test_a_named_kind_of_text_is_read_as_text() -> None:

@@ -19,18 +19,19 @@ _NAMES = (
     "log_start_offsets",
     "leader_epochs",
     "leaderless",
+    "borders",
 )
 _UNEVEN = ", ".join(f'"{name}": {[1, 2] if name == "partitions" else [1]}' for name in _NAMES)
 
 
 def test_a_look_comes_back_with_what_is_not_known() -> None:
-    shown = Shown([0, 3, 4], [9, 8, 7], [9, 7, 7], [0, 8, 2], [0, None, 5], [1, 2])
+    shown = Shown([0, 3, 4], [9, 8, 7], [9, 7, 7], [0, 8, 2], [0, None, 5], [1, 2], [4, 8, 0])
     assert Shown.of(shown.compressed()) == shown
     assert shown.by_partition(shown.leader_epochs) == {0: 0, 3: None, 4: 5}
 
 
 def test_a_look_at_nothing_comes_back() -> None:
-    nothing = Shown([], [], [], [], [], [7])
+    nothing = Shown([], [], [], [], [], [7], [])
     assert Shown.of(nothing.compressed()) == nothing
 
 

@@ -58,8 +58,8 @@ def test_text_says_the_verdict_what_is_proven_and_each_next_step() -> None:
         "Complete up to: 2026-11-07 16:30:00Z, every window to 2026-11-07 16:00:00Z",
     ]
     assert sum(line.startswith("  next: ") for line in lines) == 2
-    assert "12 partition(s): 2 PROVEN_LOSS, 1 UNKNOWN, 9 PROVEN_OK" in lines
-    read = "Read in full (L3): 82 of 84 batch(es)"
+    assert "12 partitions: 2 PROVEN_LOSS, 1 UNKNOWN, 9 PROVEN_OK" in lines
+    read = "Read in full (L3): 82 of 84 batches"
     assert f"{read}; 2 not yet, so no fingerprint of them is on record." in lines
 
 
@@ -67,7 +67,7 @@ def test_text_says_that_every_batch_was_read_in_full_and_nothing_before_the_firs
     document = a_document()
     read = [each for each in document.ages if each.from_seconds is not None]
     said = face_of(replace(document, ages=tuple(read)), "text")
-    assert "Read in full (L3): 82 of 82 batch(es).\n" in said
+    assert "Read in full (L3): 82 of 82 batches.\n" in said
     assert "Read in full" not in face_of(replace(document, ages=()), "text")
 
 
@@ -195,7 +195,7 @@ def test_what_a_second_reader_compared_and_what_it_could_not_is_told() -> None:
     compared = ComparedPart(3, 4_500, 2, ("batch b: it is away.",))
     document = replace(a_document(columns=6), second_reader=compared)
     said = (
-        "Compared with the broker by a second reader (L4): 4 500 offsets of 3 batch(es); 2 wait for"
+        "Compared with the broker by a second reader (L4): 4 500 offsets of 3 batches; 2 wait for"
         " their turn."
     )
     for form in ("text", "html"):

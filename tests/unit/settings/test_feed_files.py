@@ -158,7 +158,7 @@ REPLACED = [
      ":6: source.start: 0001-01-01T00:00:00+01:00 is not accepted:"
      f" it is outside of the years 1 to 9999; accepted: {START}"),
     ("cron out of range", '"0 * * * *"', '"61 * * * *"',
-     ":8: schedule.cron: '61 * * * *' is not accepted: is not acceptable, out of range;"
+     ":8: schedule.cron: '61 * * * *' is not accepted: its minute '61' is not possible;"
      f" accepted: {CRON}"),
     ("cron with seconds", '"0 * * * *"', '"* * * * * *"',
      ":8: schedule.cron: '* * * * * *' is not accepted: it has not five fields;"
@@ -167,7 +167,7 @@ REPLACED = [
      ":8: schedule.cron: '@reboot' is not accepted: it has not five fields;"
      f" accepted: {CRON}"),
     ("cron that never comes", '"0 * * * *"', '"0 0 30 2 *"',
-     ":8: schedule.cron: '0 0 30 2 *' is not accepted: failed to find next date;"
+     ":8: schedule.cron: '0 0 30 2 *' is not accepted: it never comes true;"
      f" accepted: {CRON}"),
     ("time zone", "timezone: UTC", "timezone: Mars/Olympus",
      ":9: schedule.timezone: 'Mars/Olympus' is not accepted;"
@@ -255,6 +255,11 @@ REPLACED = [
     ("duration of ages", "scrub_every: 7d", "scrub_every: 99999999999w",
      ":25: reconcile.scrub_every: '99999999999w' is not accepted: it is too long;"
      f" accepted: {LENGTH}"),
+    ("duration or nothing", "scrub_every: 7d", "payload_horizon: 7 days",
+     f":25: reconcile.payload_horizon: '7 days' is not accepted; accepted: {LENGTH}"),
+    ("item of a list", "scrub_every: 7d", "fail_on: [UNKNOWN, LOSS]",
+     ":25: reconcile.fail_on.1: 'LOSS' is not accepted;"
+     " accepted: SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, in a list"),
     ("size", "scrub_budget: 50GB", "scrub_budget: 50 GiB",
      f":26: reconcile.scrub_budget: '50 GiB' is not accepted; accepted: {SIZE}"),
     ("size of nothing", "scrub_budget: 50GB", "scrub_budget: 0GB",

@@ -283,5 +283,8 @@ def test_a_broker_is_cut_short_where_it_had_but_a_moment(seconds: float, is_cut:
     assert "no answer in time" in str(failure.becomes)
 
 
-def test_a_connection_that_is_refused_is_not_cut_short() -> None:
+def test_a_connection_that_is_refused_is_not_cut_short_and_told_by_us_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     assert not asked(urlsplit(dead_url()).netloc, 30).is_cut
+    assert caplog.messages == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.landed import FileSlice, LateRows
 from tallystick.domain.offsets.runs import OffsetRuns
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import ManifestMismatch
@@ -87,6 +88,49 @@ def test_reading_back_asks_for_little(tmp_path: Path) -> None:
     assert store.read_back("/d").landed == {0: OffsetRuns.of([(0, 50_000)])}
     assert len(asked) == 2
     assert sum(each for _, each in asked) < length / 4
+    # Times lie beside them: as many requests, and still nothing of the payloads.
+    assert store.read_back("/d", EPOCH).landed == {0: OffsetRuns.of([(0, 50_000)])}
+    assert len(asked) == 4
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@settings(max_examples=80)
+@given(
+    files=st.lists(st.lists(st.integers(-1, 30), max_size=40), max_size=3),
+    before=st.integers(0, 31_000_000),
+    unit=st.sampled_from(["ms", "us", "ns"]),
+)
+def test_late_rows_are_counted_as_one_by_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: list[list[int]],
+    before: int,
+    unit: str,
+) -> None:
+    """Times are milliseconds times a thousand; the instant is a whole microsecond."""
+    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 7)
+    store = LocalFileStore(tmp_path)
+    store.delete("/d")
+    store.write("/d/_SUCCESS", b"")
+    for number, times in enumerate(files):
+        table = table_of([Row(0, n, timestamp_micros=each * 10**6) for n, each in enumerate(times)])
+        place = table.schema.get_field_index("timestamp")
+        stamps = table.column("timestamp").cast(pa.timestamp(unit, tz="UTC"))
+        content = parquet_bytes(table.set_column(place, "timestamp", stamps), row_group_size=11)
+        store.write(f"/d/part-{number}.parquet", content)
+
+    found = store.read_back("/d", EPOCH + timedelta(microseconds=before))
+
+    expected_late = []
+    for times in files:
+        late = [each for each in times if each >= 0 and each * 10**6 < before]
+        oldest = EPOCH + timedelta(seconds=min(late)) if late else None
+        expected_late.append(LateRows(len(late), oldest) if oldest else None)
+    assert [each.late for each in found.files] == expected_late
+    assert [each.record_count for each in found.files] == [len(each) for each in files]
+    assert {each.late for each in store.read_back("/d").files} <= {None}
 
 
 ROWS = [

@@ -383,6 +383,22 @@ def test_two_people_may_give_it_up_and_the_frontier_goes_on(story: Story) -> Non
     assert "given up" in refused.reason
 
 
+def test_what_was_given_up_stays_lost_when_the_waiver_is_ended(story: Story) -> None:
+    services = blind_to(story, (0, 77))
+    landed(services, 3)
+    [number] = unreadable(services)
+    accept(services.ledger, number)
+
+    services.ledger.end_waivers([number], by="Eve", reason="it matters")
+
+    report = reconcile(services)
+    assert [each.account.frontier for each in report.partitions] == [100, 100]
+    assert [(each.code.value, each.verdict) for each in report.findings] == [
+        ("A11", Verdict.UNKNOWN)
+    ]
+    assert [str(offsets) for _, offsets, _ in services.ledger.lost(FEED)] == ["orders-0 [77, 78)"]
+
+
 def test_what_was_accepted_before_it_was_tried_again_is_given_up(story: Story) -> None:
     services = blind_to(story, (0, 77))
     landed(services, 3)

@@ -15,7 +15,7 @@ from tallystick.domain.logs.snapshot import RecordEvidence
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
-from tallystick.errors import VerificationFailed, WindowMissing
+from tallystick.errors import VerificationFailed
 from tallystick.workflows.landing.checking import failure
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.planning.plan import dry_run, plan_feed
@@ -315,20 +315,6 @@ def test_a_window_lands_up_to_its_end_only(story: Story) -> None:
     a_day(story)
     land(story, hours(0), until="window_end")
     assert story.published_offsets() == {0: list(range(10)), 1: list(range(10))}
-
-
-def test_a_window_that_is_needed_and_missing_is_an_error(story: Story) -> None:
-    with pytest.raises(WindowMissing, match=r"plan\.until is window_end"):
-        land_feed(story.services(until="window_end"), None, OWNER)
-
-
-def test_a_record_from_the_future_is_told_and_not_waited_for_in_silence(story: Story) -> None:
-    log = story.broker.logs[0]
-    log.append(Kind.RECORD, 1, at=NOW + timedelta(days=3650))
-    log.append(Kind.RECORD, 5, at=NOW + timedelta(hours=1))
-    land(story, hours(0), until="window_end")
-    report = land(story, hours(1), until="window_end")
-    assert (FindingCode.NO_PROGRESS, Verdict.UNKNOWN, 0, 10, 16) in intervals(list(report.findings))
 
 
 def test_start_latest_begins_at_the_end_and_only_once(story: Story) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from tallystick.domain.identities import Owner
+from tallystick.domain.batches.states import BatchState
+from tallystick.domain.identities import AttemptId, Owner
 from tallystick.errors import ConfigurationError
 from tallystick.settings.feed import Feed
+from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
-from tallystick.workflows.planning.plan import dry_run
+from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
 from tallystick.workflows.repairing.repair import dry_repair, repair_feed
@@ -73,6 +75,36 @@ def test_another_root_is_said_before_anything_lands_below_it(story: Story) -> No
     for warnings in (dry_run(services, None).warnings, reconcile(services).warnings):
         [said] = warnings
         assert "all batches of this feed lie below /landing" in said
+
+
+def test_a_batch_below_a_root_that_was_a_mistake_is_landed_below_the_right_one(
+    story: Story,
+) -> None:
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 3)
+    wrong = edited(story, "target", root="/elsewhere")
+    [planned] = plan_feed(wrong, None, RUN).batches  # and HDFS refuses to make that directory
+    assert planned.root == "/elsewhere"
+
+    report = land_feed(story.services(), None, RUN)
+
+    assert [each.root for each in report.plan.batches] == ["/landing"]
+    assert story.published_offsets() == {each: [*range(8)] for each in (0, 1)}
+    assert wrong.ledger.batch(planned.batch_id).state is BatchState.ABANDONED
+
+
+def test_a_batch_of_which_an_attempt_left_files_below_another_root_is_no_mistake(
+    story: Story,
+) -> None:
+    for log in story.broker.logs.values():
+        log.append(Kind.RECORD, 3)
+    wrong = edited(story, "target", root="/elsewhere")
+    [planned] = plan_feed(wrong, None, RUN).batches
+    assert land_batch(wrong, planned.batch_id, AttemptId("1" * 16), RUN)  # it dies there
+
+    report = land_feed(story.services(), None, RUN)
+
+    assert [each.root for each in report.plan.adopted] == ["/elsewhere"]
 
 
 def test_a_renamed_feed_is_warned_of_before_all_is_landed_again(story: Story) -> None:

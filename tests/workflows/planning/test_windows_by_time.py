@@ -77,6 +77,32 @@ def test_a_run_that_catches_up_lands_every_record_under_its_own_window(story: St
         assert len(times) == 20
 
 
+def test_a_run_without_a_window_takes_the_newest_one_that_is_over(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_morning(story, 13)
+    services = story.services(until="window_end")
+
+    shown = dry_run(services, None)
+    landed = land_feed(services, None, Owner("by hand"))
+
+    assert (shown.window, landed.plan.window) == (hour(11), hour(11))
+    assert list(by_directory(story)) == [own_directory(DAY + n * HOUR) for n in range(12)]
+    said = f"No window was given: this is the newest one that is over, {hour(11)}."
+    assert caplog.messages.count(said) == 2
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(11, False), (12, True), (20, True)])
+@pytest.mark.parametrize("until", ["now", "window_end"])
+def test_a_window_that_is_not_over_is_told(
+    story: Story, until: str, number: int, is_told: bool
+) -> None:
+    shown = dry_run(story.services(until=until), hour(number))
+
+    words = f"The window {hour(number)} is not over: a later run lands what comes until its end."
+    assert list(shown.warnings) == [words] * is_told
+
+
 def test_a_backfill_of_a_window_that_was_caught_up_before_is_a_no_op(story: Story) -> None:
     a_morning(story)
     land(story, hour(9))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.batches.paths import MANIFEST_NAME
 from tallystick.domain.identities import Owner
 from tallystick.domain.report.completeness import Completeness
 from tallystick.domain.report.document import ReportDocument
@@ -19,10 +20,12 @@ from tallystick.errors import BrokerUnavailable
 from tallystick.ledger.overview import FeedHead
 from tallystick.orchestration.complete_sensor import ask
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.plan import plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import feed_completeness, report_of, store_report
+from tallystick.workflows.repairing.repair import repair_feed
 from tallystick.workflows.services import Services
-from tests.support.scripted_broker import NOW, Kind, MinuteByMinute
+from tests.support.scripted_broker import NOW, Kind, Log, MinuteByMinute
 from tests.support.silent_store import SilentStore
 from tests.support.story import FEED, Story
 from tests.support.waivers import accept
@@ -88,6 +91,31 @@ def test_only_who_asks_again_takes_back_what_could_not_be_told(
         assert reported(services_of(story), level).verdict is OK
         assert head(story).verdict is UNKNOWN
     reported(services_of(story), silent)
+    assert head(story).verdict is OK
+
+
+def test_the_verdict_follows_a_cure_at_once(story: Story) -> None:
+    reported(services_of(story))
+    [manifest] = (story.directory / "landing" / FEED).rglob(MANIFEST_NAME)
+    manifest.unlink()
+    assert reported(services_of(story)).verdict is UNKNOWN
+    assert head(story).verdict is UNKNOWN
+
+    repair_feed(services_of(story), (), Owner("cure"))
+
+    assert head(story).report.verdict is UNKNOWN  # type: ignore[union-attr]
+    assert head(story).verdict is OK
+
+
+def test_a_log_with_nothing_landed_is_unknown_until_it_has_landed(story: Story) -> None:
+    reported(services_of(story))
+    story.broker.logs[2] = Log()
+    story.broker.logs[2].append(Kind.RECORD, 3)
+    plan_feed(services_of(story), None, Owner("two"))
+    assert head(story).verdict is UNKNOWN
+
+    land_feed(services_of(story), None, Owner("two"))
+
     assert head(story).verdict is OK
 
 

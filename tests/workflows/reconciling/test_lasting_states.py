@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tallystick.domain.identities import Owner
+from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.window import Window
 from tallystick.workflows.landing.run import RunReport, land_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -20,10 +22,17 @@ OWNER = Owner("one")
 HOUR = timedelta(hours=1)
 
 
+class AnHourLater(ScriptedBroker):
+    """It is looked at an hour after its records were sent, so their window is over."""
+
+    def snapshot(self, topic: str) -> BrokerSnapshot:
+        return replace(super().snapshot(topic), taken_at=NOW + HOUR)
+
+
 @pytest.fixture
 def story(ledger_databases: Callable[[], str], tmp_path: Path) -> Story:
     """One landed batch."""
-    return a_landed_story(ledger_databases(), tmp_path, 10)
+    return a_landed_story(ledger_databases(), tmp_path, 10, broker=AnHourLater("orders"))
 
 
 def numbers(story: Story, code: str) -> list[int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from tallystick.domain.offsets.runs import OffsetRuns
 
@@ -34,6 +35,23 @@ class FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class LateRows:
+    """Rows that are older than what they lie under: their batch's label."""
+
+    rows: int
+    """Never zero."""
+    oldest_at: datetime
+
+    @classmethod
+    def total(cls, parts: Iterable[LateRows | None]) -> LateRows | None:
+        """All of them together; None where there are none."""
+        found = [each for each in parts if each]
+        if not found:
+            return None
+        return cls(sum(each.rows for each in found), min(each.oldest_at for each in found))
+
+
+@dataclass(frozen=True, slots=True)
 class LandedFile:
     """One Parquet file of a batch."""
 
@@ -43,6 +61,8 @@ class LandedFile:
     checksum: str
     """HDFS's own checksum of the file, as `algorithm:hex`: tells changed from unchanged."""
     slices: tuple[FileSlice, ...]
+    late: LateRows | None = None
+    """None, too, of a feed that does not land by windows."""
 
     @property
     def record_count(self) -> int:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tallystick.domain.batches.batch import Attempt, BatchPlan, CommittedFile, PlannedRange
-from tallystick.domain.batches.landed import FileSlice, LandedFile
+from tallystick.domain.batches.landed import FileSlice, LandedFile, LateRows
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.identities import (
     AttemptId,
@@ -88,6 +88,11 @@ class Manifest:
     def hole_count(self) -> int:
         """Offsets without a visible record."""
         return sum(each.hole_count for each in self.ranges)
+
+    @property
+    def late(self) -> LateRows | None:
+        """Rows that are older than the label; None where nobody counted them, too."""
+        return LateRows.total(each.late for each in self.files)
 
     @property
     def unhashed(self) -> Mapping[int, int]:
@@ -177,6 +182,7 @@ def _file_to_json(file: LandedFile) -> dict[str, Any]:
             }
             for each in file.slices
         ],
+        **({"late": [file.late.rows, file.late.oldest_at.isoformat()]} if file.late else {}),
     }
 
 
@@ -243,6 +249,7 @@ def _range_from(topic: str, document: Mapping[str, Any]) -> AccountedRange:
 
 
 def _file_from(document: Mapping[str, Any]) -> LandedFile:
+    late = document.get("late")
     return LandedFile(
         name=document["name"],
         length_bytes=document["bytes"],
@@ -251,4 +258,5 @@ def _file_from(document: Mapping[str, Any]) -> LandedFile:
             FileSlice(each["partition"], each["first_offset"], each["last_offset"], each["records"])
             for each in document["slices"]
         ),
+        late=late and LateRows(late[0], datetime.fromisoformat(late[1])),
     )

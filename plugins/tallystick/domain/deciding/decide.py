@@ -35,12 +35,11 @@ from tallystick.domain.planning.window_cuts import Borders, FirstOffsets, Questi
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.log_findings import change_findings
 from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
-from tallystick.domain.rules.z5_no_progress import frozen_time_index, may_be_frozen
+from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tallystick.domain.window import Window
 
-# A producer's clock may be ahead of ours by this much before its records count as from the future.
-_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
-
+# A scheduled run may begin by a clock that is ahead of the one here by so much.
+_CLOCKS_OF_A_CLUSTER: Final = timedelta(minutes=1)
 _MANY_RUNS: Final = 2
 
 
@@ -50,6 +49,7 @@ class PlanTerms:
 
     feed: FeedName
     topic: str
+    root: str
     isolation: Isolation
     limits: PlanLimits
     schedule: Borders | None
@@ -110,7 +110,7 @@ def decide(facts: PlanFacts) -> Decision:
     changes, groups = _changes(facts)
     after = accounts_after(facts.accounts, changes)
     ends = yield from _window_ends(facts)
-    findings = (*_findings(facts, changes), *(yield from _frozen_index(facts, after, ends)))
+    findings = _findings(facts, changes, after)
     left = facts.frozen.where(after) if facts.frozen else None
     if left and left.is_open:
         return Plan(seen, left, changes, findings)
@@ -150,15 +150,17 @@ def _changes(facts: PlanFacts) -> tuple[LogChanges, Mapping[int, int]]:
     changes = judge_logs(accounts, seen, staged)
     # Claims that the log has lost are not released, also where an attempt may hold them.
     gone = judge_logs(accounts, seen).cuts if staged.held else changes.cuts
-    apart = taken_apart(accounts, seen.snapshot, facts.terms.isolation, gone, staged)
+    terms = facts.terms
+    apart = taken_apart(accounts, seen.snapshot, terms.isolation, gone, staged, terms.root)
     return replace(changes, cuts=(*changes.cuts, *apart.cuts)), apart.groups
 
 
-def _findings(facts: PlanFacts, changes: LogChanges) -> tuple[Finding, ...]:
-    feed, known, seen = facts.terms.feed, facts.accounts.generations, facts.seen
+def _findings(facts: PlanFacts, changes: LogChanges, after: Accounts) -> tuple[Finding, ...]:
+    terms, known, seen = facts.terms, facts.accounts.generations, facts.seen
     return (
-        *change_findings(feed, known, changes, seen),
-        *unheard_partitions(feed, known, seen.snapshot),
+        *change_findings(terms.feed, known, changes, seen),
+        *unheard_partitions(terms.feed, known, seen.snapshot),
+        *frozen_time_index(terms.feed, after.generations, seen.snapshot, terms.isolation),
     )
 
 
@@ -166,32 +168,19 @@ def _window_ends(facts: PlanFacts) -> Generator[Question, FirstOffsets, FirstOff
     """The first offsets at or after the window's end, by partition; None if no window limits."""
     if facts.by_windows is None:
         return None
-    window, _ = facts.by_windows
-    return (yield Question(window.until_instant, tuple(facts.seen.snapshot.partitions)))
-
-
-def _frozen_index(
-    facts: PlanFacts, after: Accounts, ends: FirstOffsets | None
-) -> Generator[Question, FirstOffsets, tuple[Finding, ...]]:
-    """Partitions in which a record from the future holds up every window (Z5)."""
-    snapshot, isolation = facts.seen.snapshot, facts.terms.isolation
-    doubtful = may_be_frozen(after.generations, snapshot, isolation, ends or {})
-    if not doubtful:
-        return ()
-    after_now = yield Question(facts.now + _CLOCKS_MAY_DIFFER, doubtful)
-    return frozen_time_index(
-        facts.terms.feed,
-        after.generations,
-        snapshot,
-        isolation=isolation,
-        cuts=ends or {},
-        after_now=after_now,
-    )
+    end, snapshot = facts.by_windows[0].until_instant, facts.seen.snapshot
+    if snapshot.border and snapshot.border.instant == end and snapshot.border.offsets:
+        return snapshot.border.offsets
+    return (yield Question(end, tuple(snapshot.partitions)))
 
 
 def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
-    """A warning when new records go under a window that is over for longer than it lasted."""
+    """A warning of a window that is not over, or over for longer than it lasted where new records
+    go under it.
+    """
     window = facts.window
+    if window and window.until_instant - facts.now > _CLOCKS_OF_A_CLUSTER:
+        return (f"The window {window} is not over: a later run lands what comes until its end.",)
     if window is None or facts.by_windows or not run.batches:
         return ()
     if facts.now - window.until_instant <= window.until_instant - window.from_instant:

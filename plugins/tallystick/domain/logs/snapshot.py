@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -28,6 +28,22 @@ class PartitionBounds:
         if isolation is Isolation.READ_COMMITTED:
             return self.last_stable_offset
         return self.high_watermark
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBorder:
+    """Where a window that was over ended in each partition, by the broker's time index."""
+
+    instant: datetime
+    """The window's end (excluded)."""
+    offsets: Mapping[int, int | None] = field(default_factory=dict)
+    """The first offset at or after it; None where no record is as late. Empty where it was not
+    told of this very log."""
+    ends: Mapping[int, int] = field(default_factory=dict)
+    """End (excluded) of what may be older; only of partitions of which that is known."""
+    from_future: Mapping[int, int] = field(default_factory=dict)
+    """By partition, the offset at the border where that record claims a time that is still far
+    ahead: whatever follows it, the index tells of no window's end behind it."""
 
 
 class OfOneLog(Protocol):
@@ -65,6 +81,8 @@ class BrokerSnapshot:
     """None when the topic keeps records for ever."""
     retention_bytes: int | None = None
     """Of one partition; None when the topic keeps any amount."""
+    border: WindowBorder | None = None
+    """Of the newest window, for a feed that lands by windows."""
 
     def is_of(self, other: OfOneLog) -> bool:
         """True when both are of one life of the topic: it was not re-created in between, and no

@@ -20,6 +20,9 @@ to hundreds of healthy ones from landing, until retention takes their records.
    while an earlier attempt holds what can be committed, or can't be asked.
 7. A record behind the batch may be to blame as well, for Spark polls beyond the end: a second try
    does not.
+8. A batch of a root that the feed's file names no more is released, if no attempt of it holds
+   anything: nothing would ever be landed below a root that was a mistake. A repair lies beside
+   what it mends.
 """
 
 from __future__ import annotations
@@ -62,8 +65,9 @@ def taken_apart(
     isolation: Isolation,
     gone: Sequence[CutClaim],
     staged: Staged = _NOTHING_STAGED,
+    root: str | None = None,
 ) -> TakenApart:
-    """What to take apart.
+    """What to take apart; `root` is the one that the feed's file names.
 
     `gone` are the claims that end because of what the log shows, if no attempt holds anything: a
     batch with one of these is left whole.
@@ -80,6 +84,10 @@ def taken_apart(
                 cuts += [
                     _released(batch.plan, each, FindingCode.COULD_NOT_TELL) for each in readable
                 ]
+            continue
+        is_elsewhere = root is not None and batch.plan.root != root
+        if is_elsewhere and not batch.plan.is_repair and not staged.may_hold(batch):
+            cuts += [_released(batch.plan, each) for each in batch.plan.ranges]
             continue
         if not _fails_again_and_again(batch):
             continue

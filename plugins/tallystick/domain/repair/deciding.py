@@ -71,7 +71,7 @@ def plan_repair(
     steps = [step for each in findings for step in _remedy(each, facts)]
     moved, asked = _of(Quarantine, steps), _of(ReadAgain, steps)
     left_behind = _of(Adopt, steps)
-    steps += ending_with_strays(_of(BesideStray, steps), moved)
+    steps += ending_with_strays(_of(BesideStray, steps), moved, facts)
     steps += land_again(
         _of(HarmedFile, steps), facts, most_partitions=most_partitions, most_batches=most_batches
     )

@@ -13,6 +13,7 @@ from tallystick.domain.batches.manifest import Manifest
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.planning.log_changes import Accounts
+from tallystick.domain.rules.stored_finding import StoredFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +49,7 @@ class RepairFacts:
     """What may hold rows of the missing files: paths that are unexplained or unread."""
     sole_copies: Mapping[str, str] = field(default_factory=dict)
     """By path: why a stray may be the only copy of its rows."""
+    movers: Mapping[str, StoredFinding] = field(default_factory=dict)
+    """By path: standing findings that move what lies there."""
     adoptable: Collection[BatchId] = ()
     """Unfinished batches that nobody holds, and that the log has still as they were claimed."""

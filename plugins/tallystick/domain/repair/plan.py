@@ -62,6 +62,11 @@ class RepairPlan:
         """True when there is anything to land: not while the ledger lacks published batches."""
         return self.claims or bool(self.new_generations)
 
+    @property
+    def has_steps(self) -> bool:
+        """False where the repair would do nothing."""
+        return self.needs_whole_ledger or bool(self.quarantined or self.write_manifests)
+
     def left_undone(self) -> Iterator[NotMended]:
         """What is said of a finding that one step was to end, if it stands after the repair."""
         steps: tuple[tuple[Sequence[_Step], str], ...] = (

@@ -20,6 +20,7 @@ from tallystick.domain.repair.facts import NotMended, RepairFacts
 from tallystick.domain.rules.a9_stray_file import OTHER_FEED
 from tallystick.domain.rules.a10_ledger_behind import BARE
 from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.verdicts import FindingState
 
 NOT_MOVED: Final = (
     "nothing was moved: it is gone, or a batch's by now, or an error says why. Run reconcile."
@@ -94,16 +95,23 @@ def give_up_files(
 
 
 def ending_with_strays(
-    beside: Iterable[BesideStray], moved: Collection[Quarantine]
+    beside: Iterable[BesideStray], moved: Collection[Quarantine], facts: RepairFacts
 ) -> Iterator[EndsWithStray | NotMended]:
     """What ends because its stray is moved, alone or with its directory; the others are left."""
     strays = {each.path: each.finding_id for each in moved}
     for each in beside:
-        place = next((one for one in (each.path, directory_of(each.path)) if one in strays), None)
-        if place is None:
-            yield NotMended(each.finding_id, BESIDE_STRAY)
-        else:
+        places = (each.path, directory_of(each.path))
+        if place := next((one for one in places if one in strays), None):
             yield EndsWithStray(each.finding_id, strays[place])
+        else:
+            mover = next((facts.movers[one] for one in places if one in facts.movers), None)
+            yield NotMended(each.finding_id, _moved_by(mover) if mover else BESIDE_STRAY)
+
+
+def _moved_by(mover: StoredFinding) -> str:
+    accepted = " is accepted, and" if mover.state is FindingState.WAIVED else ""
+    name = f"finding {mover.finding_id} ({mover.finding.code.value})"
+    return f"the other copy is a stray file: its {name}{accepted} moves it when it is named."
 
 
 def _kept(path: str, stored: StoredFinding, roots: Iterable[str]) -> Quarantine | NotMended:

@@ -1,10 +1,12 @@
-"""Complete up to when: the instant before which all that was readable is proven to be landed.
+"""Complete up to when: the instant before which everything is proven to be landed.
 
 A look is a broker snapshot on record. Everything that could be read before it was taken lies below
 the highest high watermark that it or an earlier look showed: its own, unless the log was cut, or
 its leader lags. So a partition is complete up to a look when none of these is above the clean
-prefix of its log. What replicas lacked then was not readable: nothing is said of it. Event times
-play no part: they are labels, and they lie.
+prefix of its log. What replicas lacked then was not readable: nothing is said of it.
+
+A feed that lands by windows is complete by record time: a look then stands for the end of the
+newest window that was over, and where the time index says that it lies for the high watermark.
 
 1. The clean prefix ends at the frontier, or where the first failing finding begins. What is
    committed and not published yet is such a one, whoever holds it: no reader sees it.
@@ -29,70 +31,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.report.standing import LastHeard
+from tallystick.domain.report.looks import Look
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
-from tallystick.domain.rules.n1_overdue import NO_RECONCILE, STORAGE_IS_DUE
+from tallystick.domain.rules.n1_overdue import NO_RECONCILE
 from tallystick.domain.rules.n3_unfinished_batch import NO_MANIFEST
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict
 
-# Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
-CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
-
 # What the first has landed was proven at its commit, and is where readers look; of the second each
 # look has its own doubt.
 _HOLD_NOTHING_BACK: Final = {NO_MANIFEST, NO_RECONCILE}
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The high watermarks that one snapshot showed."""
-
-    looked_at: datetime
-    """Before the broker was asked; never later than the ledger's clock was then."""
-    topic_id: str
-    partitions: Sequence[int]
-    """Ascending."""
-    high_watermarks: Sequence[int]
-    """Excluded; one for each of `partitions`."""
-    leaderless: frozenset[int] = frozenset()
-    """Partitions that could not be asked."""
-    doubt: str | None = None
-    """Why it proves nothing, as a sentence; None for a look that does."""
-
-
-def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
-    """Why a look proves nothing whose asker's clock was ahead of the ledger's when it was kept.
-
-    A clock that is behind proves less, and never too much.
-    """
-    ahead = asked_at - recorded_at
-    if ahead <= CLOCKS_MAY_DIFFER:
-        return None
-    return (
-        "the look proves nothing, for the clock of the machine that asked the broker was"
-        f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
-    )
-
-
-def doubt_of_storage(
-    looked_at: datetime, storage: LastHeard, first_look_at: datetime
-) -> str | None:
-    """Why a look proves nothing that nobody has compared with storage; None for any other.
-
-    Each commit has read its own files back, so the feed's first look is as good as an answer.
-    """
-    since, overdue = storage.silent_since, (storage.heard_at or first_look_at) + STORAGE_IS_DUE
-    if since and looked_at > since:
-        return f"the look proves nothing, for storage is silent since {since:%Y-%m-%d %H:%M} UTC."
-    if looked_at > overdue:
-        return f"the look proves nothing, for no reconcile heard storage: due {overdue:%Y-%m-%d}."
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +83,16 @@ class PartitionCompleteness:
     """The worst of what holds it back; None where `blocked_by` is."""
 
 
+class CompleteBy(StrEnum):
+    """Which records an instant parts: those before it are proven to be landed."""
+
+    READABLE = "readable"
+    """What was readable before it."""
+    RECORD_TIME = "record time"
+    """What a log had, when the instant's window was looked at, before its first record that is as
+    late: what comes late goes into a later window."""
+
+
 class Proof(StrEnum):
     """If everything up to an instant is proven."""
 
@@ -148,6 +111,7 @@ class Completeness:
     """A failing finding that names no partition."""
     began_at: datetime | None = None
     """When the feed's first look was; None where all of its logs begin with their first offset."""
+    by: CompleteBy = CompleteBy.READABLE
 
     @property
     def up_to(self) -> datetime | None:
@@ -155,10 +119,11 @@ class Completeness:
         instants = [each.up_to for each in self.partitions if each.up_to is not None]
         if self.blocked_by or not instants or len(instants) < len(self.partitions):
             return None
-        return min(instants)
+        least = min(instants)
+        return None if self.began_at and least < self.began_at else least
 
     def proof_of(self, instant: datetime) -> Proof:
-        """If everything that was readable before the instant is proven to be landed."""
+        """If everything before the instant is proven to be landed; see `CompleteBy`."""
         if self.began_at is not None and instant < self.began_at:
             return Proof.UNKNOWN
         if self.up_to is not None and instant <= self.up_to:
@@ -182,9 +147,14 @@ class Completeness:
 
 
 def clean_prefixes(
-    generations: Mapping[int, Sequence[GenerationAccount]], findings: Iterable[Finding]
+    generations: Mapping[int, Sequence[GenerationAccount]],
+    findings: Iterable[Finding],
+    by: CompleteBy,
 ) -> dict[int, dict[str, CleanPrefix]]:
-    """By partition and topic id; generations of one topic id are one log, oldest first."""
+    """By partition and topic id; generations of one topic id are one log, oldest first.
+
+    By record time an open log need not be clean up to where it was seen to reach.
+    """
     failing: dict[int, list[Finding]] = {}
     for each in findings:
         if each.partition is None:
@@ -192,7 +162,7 @@ def clean_prefixes(
         if each.verdict in FAILING_VERDICTS or _stops(each, generations.get(each.partition, ())):
             failing.setdefault(each.partition, []).append(each)
     return {
-        partition: _prefixes_of(accounts, failing.get(partition, ()))
+        partition: _prefixes_of(accounts, failing.get(partition, ()), by)
         for partition, accounts in generations.items()
     }
 
@@ -222,8 +192,10 @@ def _stops(each: Finding, accounts: Sequence[GenerationAccount]) -> bool:
 
 
 def _prefixes_of(
-    accounts: Sequence[GenerationAccount], failing: Sequence[Finding]
+    accounts: Sequence[GenerationAccount], failing: Sequence[Finding], by: CompleteBy
 ) -> dict[str, CleanPrefix]:
+    newest = accounts[-1]
+    goes_on = by is CompleteBy.RECORD_TIME and newest.state is GenerationState.OPEN
     logs: dict[str, list[GenerationAccount]] = {}
     for each in accounts:
         logs.setdefault(each.topic_id, []).append(each)
@@ -237,7 +209,8 @@ def _prefixes_of(
         mine = [each for each in failing if each.generation is None or each.generation in ordinals]
         # Where a log was cut, the finding says how far it was seen to reach before.
         cut = [each.until_offset or 0 for each in mine if each.rule.has(Trait.CUT)]
-        seen_until = max([*cut, *(each.last_seen_until for each in lives)])
+        ended = (each for each in lives if each is not newest or not goes_on)
+        seen_until = max([0, *cut, *(each.last_seen_until for each in ended)])
         prefix = found[topic_id] = replace(_prefix(lives[-1], mine), seen_until=seen_until)
         if not prefix.is_whole:
             broken = prefix
@@ -272,10 +245,12 @@ class _Search:
     """True when the partition has no log any more, and all that its logs ever showed is clean."""
     was_shown: bool = False
 
-    def is_proven_without(self, look: Look) -> bool:
+    def is_proven_without(self, look: Look, partition: int) -> bool:
         """True when a look that does not show the partition is the answer."""
         if look.doubt:
             self.doubt = self.doubt or look.doubt
+        elif partition in look.leaderless:
+            return False
         elif self.is_over and not self.was_shown and look.topic_id not in self.logs:
             self.up_to = look.looked_at
             return True
@@ -321,14 +296,13 @@ class _Searches:
 
     def look(self, look: Look) -> None:
         shown = dict(zip(look.partitions, look.high_watermarks, strict=True))
-        for partition in shown:
+        for partition in (*shown, *look.leaderless):
             if partition not in self.done and partition not in self.waiting:
                 self.waiting[partition] = _Search(self.logs.get(partition, {}))
         for partition, search in list(self.waiting.items()):
             high_watermark = shown.get(partition)
             if high_watermark is None:
-                is_absent = partition not in look.leaderless
-                is_proven = is_absent and search.is_proven_without(look)
+                is_proven = search.is_proven_without(look, partition)
             else:
                 is_proven = search.is_proven_by(look, high_watermark)
             if is_proven:
@@ -340,12 +314,14 @@ def completeness_of(
     findings: Sequence[Finding],
     looks: Iterable[Look],
     first_look_at: datetime | None = None,
+    by: CompleteBy = CompleteBy.READABLE,
 ) -> Completeness:
     """What the looks prove, those first that began last; they are read no further than needed.
 
-    `generations` are all lives of each partition, oldest first.
+    `generations` are all lives of each partition, oldest first. By record time the looks say what
+    they prove of a window, those of the newest one first.
     """
-    logs = clean_prefixes(generations, findings)
+    logs = clean_prefixes(generations, findings, by)
     searches = _Searches(
         logs,
         {
@@ -382,6 +358,7 @@ def completeness_of(
         began_at=first_look_at
         if any(accounts[0].first_offset for accounts in generations.values())
         else None,
+        by=by,
     )
 
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.report.completeness import Look
+from tallystick.domain.report.looks import Look
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.verdicts import Verdict

@@ -18,8 +18,10 @@ from typing import Final
 
 from tallystick.domain.batches.paths import page_taken_at
 from tallystick.domain.plain_json import from_plain, to_plain
+from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.coverage_map import CoverageMap
 from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.report.looks import CameLate
 from tallystick.domain.verdicts import Verdict
 
 FORMAT: Final = "tallystick-report-1"
@@ -133,9 +135,10 @@ class ReportDocument:
     taken_at: datetime
     verdict: Verdict
     complete_up_to: datetime | None
-    """Everything readable before this instant is proven to be landed, once."""
+    """Everything before this instant is proven to be landed, once."""
     complete_window_end: datetime | None
     """The newest end of a window at or before it."""
+    complete_by: CompleteBy
     held_back_by: tuple[str, ...]
     """Why it is not later, in a few sentences."""
     levels: tuple[str, ...]
@@ -158,6 +161,8 @@ class ReportDocument:
     ages: tuple[AgePart, ...]
     second_reader: ComparedPart | None = None
     """None where no second reader was asked."""
+    late: CameLate | None = None
+    """By record time, what came too late for its own window."""
     warnings: tuple[str, ...] = ()
     """What the feed's file says otherwise than the ledger."""
     format: str = field(default=FORMAT)

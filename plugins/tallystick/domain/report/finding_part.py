@@ -14,7 +14,7 @@ from enum import StrEnum
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
-from tallystick.domain.rules.waivers import shown_digest
+from tallystick.domain.rules.waivers import WaiverEnding, shown_digest
 from tallystick.domain.verdicts import FindingState, Verdict
 
 
@@ -23,6 +23,7 @@ class WaiverState(StrEnum):
 
     IN_FORCE = "in force"
     EXPIRED = "expired"
+    ENDED = "ended"
     VOID = "void"
     """The finding's evidence has changed since, or the finding is closed."""
 
@@ -39,6 +40,8 @@ class WaiverPart:
     """Excluded."""
     evidence_digest: str
     """Of the evidence that was accepted."""
+    ending: WaiverEnding | None
+    """Who has ended it before its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,7 @@ def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
     if waiver is None:
         return None
     over = WaiverState.EXPIRED if stored.has_waiver_expired else WaiverState.VOID
+    over = WaiverState.ENDED if stored.waiver_ending else over
     return WaiverPart(
         state=WaiverState.IN_FORCE if stored.state is FindingState.WAIVED else over,
         reason=waiver.reason,
@@ -135,4 +139,5 @@ def _waiver_part(stored: StoredFinding) -> WaiverPart | None:
         approved_by=waiver.approved_by,
         expires_at=waiver.expires_at,
         evidence_digest=waiver.digest,
+        ending=stored.waiver_ending,
     )

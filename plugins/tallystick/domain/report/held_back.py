@@ -49,7 +49,7 @@ def held_back_by(
             said.append(f"{topic}-{each.partition}: nobody has looked at it since.")
     left = len(behind) - len(said)
     if left:
-        said.append(f"{left} partition(s) more.")
+        said.append(f"More partitions: {left}.")
     if wide:
         # Of the whole feed, so it comes before all that is no worse.
         worse = sum(

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.verdicts import Verdict
-
-# Every finding of these is on record, so the record knows better than an older report if it stands.
-_ON_RECORD: Final = frozenset(
-    {Verdict.WAIVED, Verdict.SUSPECTED, Verdict.PROVEN_DUP, Verdict.PROVEN_LOSS}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +25,16 @@ Heard: TypeAlias = Mapping[Level, LastHeard]
 """The broker at L1, the listings at L2, the rows at L3, the second reader at L4."""
 
 
-def verdict_now(reported: Verdict | None, heard: Heard, standing: Iterable[Verdict]) -> Verdict:
-    """The worst of what stands, of who is silent, and of what only the newest report could say.
+def verdict_now(heard: Heard, standing: Iterable[Verdict], *, is_blank: bool) -> Verdict:
+    """The worst of the findings that stand; at least UNKNOWN where none could say all.
 
-    What a silent witness would have said is on no record, so UNKNOWN lasts until somebody asks it
-    again; so it does before the first report. A finding that has ended since counts no more.
+    So it is until broker and storage were heard, while a witness is silent, and while of one log
+    nothing is landed and records wait there (`is_blank`). What an older report has said counts no
+    more.
 
-    >>> verdict_now(Verdict.PROVEN_LOSS, {}, []).value, verdict_now(None, {}, []).value
-    ('PROVEN_OK', 'UNKNOWN')
-    >>> verdict_now(Verdict.UNKNOWN, {}, [Verdict.SUSPECTED]).value
+    >>> verdict_now({}, [], is_blank=False).value
     'UNKNOWN'
     """
-    if reported is None or any(each.silent_since for each in heard.values()):
-        told = Verdict.UNKNOWN
-    else:
-        told = Verdict.PROVEN_OK if reported in _ON_RECORD else reported
-    return Verdict.worst_of([told, *standing])
+    is_heard = all(level in heard and heard[level].heard_at for level in (Level.L1, Level.L2))
+    is_told = is_heard and not is_blank and not any(each.silent_since for each in heard.values())
+    return Verdict.worst_of([Verdict.PROVEN_OK if is_told else Verdict.UNKNOWN, *standing])

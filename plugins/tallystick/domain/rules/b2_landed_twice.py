@@ -110,7 +110,8 @@ def shared_by_batches(
                 B2,
                 Place.of_log(feed, account).at(*run),
                 cause=(
-                    f"these offsets are in more than one row, in {len(holders)} committed place(s)."
+                    "these offsets are in more than one row; committed places that hold them:"
+                    f" {len(holders)}."
                 ),
                 next_step=_counted_twice(feed),
                 evidence={

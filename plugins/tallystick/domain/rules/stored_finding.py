@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tallystick.domain.rules.findings import Finding
-from tallystick.domain.rules.waivers import Waiver, shown_digest
+from tallystick.domain.rules.waivers import Waiver, WaiverEnding, shown_digest
 from tallystick.domain.verdicts import FindingState
 
 
@@ -25,6 +25,7 @@ class StoredFinding:
     waiver: Waiver | None = None
     """The newest one, whatever became of it: it holds while the state is waived."""
     has_waiver_expired: bool = False
+    waiver_ending: WaiverEnding | None = None
 
     @property
     def digest(self) -> str:

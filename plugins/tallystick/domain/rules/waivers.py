@@ -3,7 +3,8 @@
 1. A waiver is of one finding: its code, its exact interval, and its evidence. So whatever makes a
    finding worse makes it another one, or changes its evidence; all that may grow under a waiver is
    time, and a log behind what is told.
-2. It is void when it expires, and when the evidence changes: then the finding is open again.
+2. It is void when it expires, when the evidence changes, and when one person ends it: then the
+   finding is open again. Offsets that were given up by it stay lost.
 3. A waived finding is told as WAIVED; it neither fails a run nor holds back completeness.
 4. What is accepted is what was read: a waiver names the digest of the evidence that both people had
    before them, and is refused when it is another one by then.
@@ -41,6 +42,9 @@ _CHANGING: Final = frozenset(
 )
 
 
+_FEW: Final = 3
+
+
 def still_to_come(end: datetime, now: datetime) -> datetime:
     """The end; ValueError, with what is accepted, for one that is past or too late to be kept."""
     if end <= now:
@@ -63,6 +67,15 @@ class Waiver:
     """Excluded: from then on the finding is open again."""
     digest: str
     """Of the evidence that both have read, as `shown_digest` gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverEnding:
+    """One person has ended a waiver before its time."""
+
+    reason: str
+    ended_by: str
+    ended_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +121,11 @@ class WaiverRequest:
     def may_be_approved(self, digest: str) -> bool:
         """True while it stands for the evidence of this digest, and its end is to come."""
         return self.ending is None and not self.has_expired and self.wish.digest == digest
+
+    def was_asked_with(self, other: WaiverRequest) -> bool:
+        """True for the requests of one trouble's findings, which one person makes at once."""
+        mine, its = (self.asked_at, self.wish.asked_by), (other.asked_at, other.wish.asked_by)
+        return mine == its
 
 
 def is_same_person(one: str, another: str) -> bool:
@@ -172,6 +190,17 @@ def shown_digest(evidence: Mapping[str, object]) -> str:
     'ff39e8c1'
     """
     return shortened(evidence_digest(evidence))
+
+
+def as_read(digest: str, read: Collection[str]) -> str:
+    """The digest if it is one of those that were read; else words for these, which are no digest.
+
+    >>> as_read("aa", ["aa", "bb"]), as_read("cc", ["aa", "bb"])
+    ('aa', 'aa, bb')
+    """
+    if digest in read:
+        return digest
+    return ", ".join(read) if len(read) <= _FEW else f"one of the {len(read)} that were read"
 
 
 def shortened(digest: bytes) -> str:

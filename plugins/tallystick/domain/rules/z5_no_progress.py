@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
@@ -32,52 +32,26 @@ def frozen_time_index(
     feed: str,
     generations: Mapping[int, GenerationAccount],
     snapshot: BrokerSnapshot,
-    *,
     isolation: Isolation,
-    cuts: Mapping[int, int | None],
-    after_now: Mapping[int, int | None],
-) -> tuple[Finding, ...]:
-    """Partitions where a record from the future keeps every later window's end where it is.
-
-    `after_now` are the first offsets whose timestamp is after the clock's now: where that is the
-    cut itself, at or before the frontier, what is readable behind it waits for that time.
-    """
-    found = []
-    for partition in may_be_frozen(generations, snapshot, isolation, cuts):
-        account, bounds = generations[partition], snapshot.partitions[partition]
-        cut = cuts[partition]
-        if after_now.get(partition) == cut:
-            readable = bounds.readable_until(isolation)
-            interval = OffsetRange(account.partition, account.frontier, readable)
-            found.append(
-                finding(
-                    Z5,
-                    Place.of_log(feed, account, interval),
-                    cause=(
-                        f"the record at offset {cut} claims a time in the future, so no window's"
-                        " end passes it while readable offsets pile up behind it."
-                    ),
-                    next_step="Set plan.until: now in the feed, and correct the producer's clock.",
-                    evidence={"cut": cut},
-                )
+) -> Iterator[Finding]:
+    """Partitions where all is landed before a record from the future, and more is behind it."""
+    border = snapshot.border
+    for partition, cut in sorted(border.from_future.items() if border else ()):
+        account = generations.get(partition)
+        if account is None or account.state is not GenerationState.OPEN:
+            continue
+        readable = snapshot.partitions[partition].readable_until(isolation)
+        is_behind = cut <= account.frontier < readable and cut + 1 < readable
+        if is_behind and account.topic_id == snapshot.topic_id:
+            yield finding(
+                Z5,
+                Place.of_log(
+                    feed, account, OffsetRange(account.partition, account.frontier, readable)
+                ),
+                cause=(
+                    f"the record at offset {cut} claims a time in the future, so no window's"
+                    " end passes it while readable offsets pile up behind it."
+                ),
+                next_step="Set plan.until: now in the feed, and correct the producer's clock.",
+                evidence={"cut": cut},
             )
-    return tuple(found)
-
-
-def may_be_frozen(
-    generations: Mapping[int, GenerationAccount],
-    snapshot: BrokerSnapshot,
-    isolation: Isolation,
-    cuts: Mapping[int, int | None],
-) -> tuple[int, ...]:
-    """Partitions where nothing is due, and more is readable behind the record at the cut."""
-    return tuple(
-        partition
-        for partition, account in sorted(generations.items())
-        if account.state is GenerationState.OPEN
-        and account.topic_id == snapshot.topic_id
-        and (cut := cuts.get(partition)) is not None
-        and (bounds := snapshot.partitions.get(partition)) is not None
-        and cut <= account.frontier < (readable := bounds.readable_until(isolation))
-        and cut + 1 < readable
-    )

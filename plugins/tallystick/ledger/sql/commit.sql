@@ -113,12 +113,13 @@ SELECT old_batch_id, name, batch_id FROM replaced_file WHERE batch_id = :batch_i
 
 -- name: commit_files
 -- The batch's files are the ledger's from here on, with what each holds of each partition.
-INSERT INTO file (batch_id, name, length_bytes, checksum, record_count,
+INSERT INTO file (batch_id, name, length_bytes, checksum, record_count, late_count, oldest_late_at,
                   partitions, first_offsets, span_blocks, span_rests, hole_counts)
-SELECT :batch_id, name, length_bytes, checksum, record_count,
+SELECT :batch_id, name, length_bytes, checksum, record_count, late_count, oldest_late_at,
        partitions, first_offsets, span_blocks, span_rests, hole_counts
-  FROM unnest(:names::text[], :lengths::bigint[], :checksums::text[], :record_counts::bigint[])
-       AS landed(name, length_bytes, checksum, record_count)
+  FROM unnest(:names::text[], :lengths::bigint[], :checksums::text[], :record_counts::bigint[],
+              :late_counts::bigint[], :oldest_late_at::timestamptz[])
+       AS landed(name, length_bytes, checksum, record_count, late_count, oldest_late_at)
   LEFT JOIN (
        SELECT name, range_agg(int4range(partition, partition + 1)) AS partitions,
               array_agg(first_offset ORDER BY partition) AS first_offsets,

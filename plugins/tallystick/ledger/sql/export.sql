@@ -136,6 +136,13 @@ SELECT row_to_json(t)::text AS line FROM waiver t JOIN finding f USING (finding_
  WHERE :feed::text IS NULL OR f.feed = :feed
  ORDER BY waiver_id;
 
+-- name: export_waiver_ending
+-- Who has ended a waiver before its time.
+SELECT row_to_json(t)::text AS line
+  FROM waiver_ending t JOIN waiver w USING (waiver_id) JOIN finding f USING (finding_id)
+ WHERE :feed::text IS NULL OR f.feed = :feed
+ ORDER BY t.ended_at, waiver_id;
+
 -- name: export_batch_check
 -- Deep looks at batches, in their order.
 SELECT row_to_json(t)::text AS line FROM batch_check t JOIN batch b USING (batch_id)
@@ -153,6 +160,12 @@ SELECT row_to_json(t)::text AS line FROM file_fingerprint t JOIN batch b USING (
 SELECT (to_jsonb(t) - 'document')::text AS line, t.document FROM report t
  WHERE :feed::text IS NULL OR feed = :feed
  ORDER BY report_id;
+
+-- name: export_completeness
+-- What feeds were said to be complete up to.
+SELECT row_to_json(t)::text AS line FROM completeness t
+ WHERE :feed::text IS NULL OR feed = :feed
+ ORDER BY feed;
 
 -- name: export_hour_look
 -- Hours' directories that were compared.

@@ -43,12 +43,11 @@ SELECT :feed, key, code, name, verdict::verdict, level, topic, generation, parti
     DO UPDATE SET last_confirmed_at = clock_timestamp();
 
 -- name: void_waivers
--- What was waived is open again where its evidence is another now, or its waiver has expired.
+-- What was waived is open again where its evidence is another now, or its waiver is over.
 UPDATE finding f SET state = 'open'
-  FROM (SELECT DISTINCT ON (finding_id) finding_id, evidence_sha256, expires_at
-          FROM waiver ORDER BY finding_id, waiver_id DESC) newest
+  FROM newest_waiver newest
  WHERE f.feed = :feed AND f.state = 'waived' AND newest.finding_id = f.finding_id
-   AND (newest.expires_at <= clock_timestamp()
+   AND (NOT newest.is_in_force
         OR EXISTS (
              SELECT FROM unnest(:keys::bytea[], :verdicts::text[], :digests::bytea[])
                          AS seen(key, verdict, digest)
@@ -56,24 +55,18 @@ UPDATE finding f SET state = 'open'
                 AND newest.evidence_sha256 <> seen.digest));
 
 -- name: findings
--- A feed's findings, all or those that stand, or the finding of one number; oldest first.
--- Each with its newest waiver; one that has expired counts for nothing, also before the next look
--- notes it.
+-- A feed's findings, all or those that stand, or those of these numbers; oldest first.
 SELECT f.finding_id, f.feed, f.code, f.name, f.verdict::text AS verdict, f.level, f.topic,
        f.generation, f.partition, f.from_offset, f.until_offset, f.subject, f.cause,
        f.next_step, f.evidence, f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
-       CASE WHEN f.state = 'waived' AND newest.has_expired THEN 'open' ELSE f.state::text END
+       CASE WHEN f.state = 'waived' AND NOT newest.is_in_force THEN 'open' ELSE f.state::text END
          AS state,
        newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired,
-       newest.evidence_sha256
+       newest.evidence_sha256, newest.ended_by, newest.ended_at, newest.ended_because
   FROM finding f
-  LEFT JOIN LATERAL (
-         SELECT w.reason, w.asked_by, w.approved_by, w.expires_at, w.evidence_sha256,
-                clock_timestamp() >= w.expires_at AS has_expired
-           FROM waiver w WHERE w.finding_id = f.finding_id
-          ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
+  LEFT JOIN newest_waiver newest USING (finding_id)
  WHERE (:feed::text IS NULL OR f.feed = :feed::text)
-   AND (:finding_id::bigint IS NULL OR f.finding_id = :finding_id::bigint)
+   AND (:finding_ids::bigint[] IS NULL OR f.finding_id = ANY (:finding_ids::bigint[]))
    AND (NOT :only_standing::boolean OR f.state IN ('open', 'waived'))
  ORDER BY f.finding_id;
 
@@ -86,36 +79,59 @@ UPDATE finding f
  WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived')
    AND (ended.confirmed_at IS NULL OR f.last_confirmed_at = ended.confirmed_at);
 
--- name: lock_finding
--- One finding's row, held until the transaction ends.
-SELECT finding_id FROM finding WHERE finding_id = :finding_id FOR NO KEY UPDATE;
+-- name: lock_findings
+-- These findings' rows, in one order for everybody, held until the transaction ends.
+SELECT finding_id FROM finding WHERE finding_id = ANY (:finding_ids::bigint[])
+ ORDER BY finding_id
+   FOR NO KEY UPDATE;
 
--- name: enter_waiver
+-- name: enter_waivers
 -- What two people have accepted, for the evidence as it is now; a request that was approved, if any.
 INSERT INTO waiver
   (finding_id, evidence_sha256, reason, asked_by, approved_by, expires_at, request_id)
-VALUES (:finding_id, :digest, :reason, :asked_by, :approved_by, :expires_at, :request_id);
+SELECT * FROM unnest(:finding_ids::bigint[], :digests::bytea[], :reasons::text[], :asked_bys::text[],
+                     :approved_bys::text[], :ends::timestamptz[], :request_ids::bigint[]);
 
--- name: waive_finding
--- open -> waived; one whose waiver has expired is so already, and has a newer waiver now.
-UPDATE finding SET state = 'waived' WHERE finding_id = :finding_id AND state = 'open';
+-- name: waive_findings
+-- open -> waived; one whose waiver is over is so already, and has a newer waiver now.
+UPDATE finding SET state = 'waived'
+ WHERE finding_id = ANY (:finding_ids::bigint[]) AND state = 'open';
 
--- name: waiver_request
--- The newest request for a waiver of a finding, whatever became of it; or its request of a number.
-SELECT r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at, r.asked_at,
+-- name: end_waivers
+-- The findings are open again from now on.
+INSERT INTO waiver_ending (waiver_id, reason, ended_by)
+SELECT waiver_id, :reason, :ended_by FROM newest_waiver WHERE finding_id = ANY (:finding_ids::bigint[]);
+
+-- name: waiver_requests
+-- The newest request for a waiver of each of these findings, whatever became of it; or their requests
+-- of these numbers.
+SELECT DISTINCT ON (r.finding_id)
+       r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at, r.asked_at,
        r.ending, r.ended_by, r.ended_at, clock_timestamp() >= r.expires_at AS has_expired
   FROM waiver_request r
- WHERE r.finding_id = :finding_id
-   AND (:request_id::bigint IS NULL OR r.request_id = :request_id::bigint)
- ORDER BY r.request_id DESC LIMIT 1;
+ WHERE r.finding_id = ANY (:finding_ids::bigint[])
+   AND (:request_ids::bigint[] IS NULL OR r.request_id = ANY (:request_ids::bigint[]))
+ ORDER BY r.finding_id, r.request_id DESC;
 
--- name: enter_waiver_request
--- What one person asks for, of the evidence as it is now.
-INSERT INTO waiver_request (finding_id, evidence_sha256, reason, asked_by, expires_at)
-VALUES (:finding_id, :digest, :reason, :asked_by, :expires_at)
-RETURNING request_id;
+-- name: waiting_requests
+-- The requests of all feeds that nobody has ended, of findings that are open, oldest first.
+SELECT f.feed, r.request_id, r.finding_id, r.evidence_sha256, r.reason, r.asked_by, r.expires_at,
+       r.asked_at, r.ending, r.ended_by, r.ended_at, false AS has_expired, f.evidence
+  FROM waiver_request r
+  JOIN finding f USING (finding_id)
+  LEFT JOIN newest_waiver newest USING (finding_id)
+ WHERE r.ending IS NULL AND r.expires_at > clock_timestamp()
+   AND (f.state = 'open' OR (f.state = 'waived' AND NOT newest.is_in_force))
+ ORDER BY r.request_id;
 
--- name: end_waiver_request
--- A request that stands is approved, withdrawn, or replaced by a newer one.
+-- name: enter_waiver_requests
+-- What one person asks for, of the evidence as it is now; what is asked at once has one instant.
+INSERT INTO waiver_request (finding_id, evidence_sha256, reason, asked_by, expires_at, asked_at)
+SELECT *, statement_timestamp()
+  FROM unnest(:finding_ids::bigint[], :digests::bytea[], :reasons::text[], :asked_bys::text[],
+              :ends::timestamptz[]);
+
+-- name: end_waiver_requests
+-- Requests that stand are approved, withdrawn, or replaced by newer ones.
 UPDATE waiver_request SET ending = :ending, ended_by = :ended_by, ended_at = clock_timestamp()
- WHERE request_id = :request_id AND ending IS NULL;
+ WHERE request_id = ANY (:request_ids::bigint[]) AND ending IS NULL;

@@ -2,26 +2,34 @@
 -- Each feed that is not retired, or the named one, with its newest report and its newest look.
 SELECT f.feed, f.topic,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
-       s.looked_at, s.shown, s.leaderless_count,
-       logs.partitions, logs.numbers, logs.frontiers, logs.of_this_topic
+       s.looked_at, s.border_at, s.shown, s.leaderless_count, c.up_to, c.by, c.told_at,
+       logs.partitions, logs.numbers, logs.frontiers, logs.seen, logs.empty
   FROM feed f
+  LEFT JOIN completeness c USING (feed)
   LEFT JOIN LATERAL (
        SELECT report_id, taken_at, verdict, complete_up_to, made_by, lost_at FROM report
         WHERE report.feed = f.feed ORDER BY report_id DESC LIMIT 1) r ON true
   LEFT JOIN LATERAL (
-       SELECT looked_at, topic_id, shown, leaderless_count
+       SELECT looked_at, border_at, topic_id, shown, leaderless_count
          FROM broker_snapshot
         WHERE broker_snapshot.feed = f.feed ORDER BY look_number DESC LIMIT 1) s ON true
  CROSS JOIN LATERAL (
-       SELECT count(*) AS partitions, count(*) FILTER (WHERE g.topic_id = s.topic_id) AS of_this_topic,
+       SELECT count(*) AS partitions,
               coalesce(array_agg(g.partition), '{}') AS numbers,
-              coalesce(array_agg(g.frontier), '{}') AS frontiers
-         FROM (SELECT DISTINCT ON (partition) partition, frontier, topic_id FROM generation
+              coalesce(array_agg(g.frontier), '{}') AS frontiers,
+              coalesce(array_agg(g.topic_id = s.topic_id), '{}') AS seen,
+              coalesce(array_agg(g.frontier = g.first_offset AND g.state <> 'closed'), '{}') AS empty
+         FROM (SELECT DISTINCT ON (partition) partition, frontier, topic_id, first_offset, state
+                 FROM generation
                 WHERE generation.feed = f.feed ORDER BY partition, ordinal DESC) g) logs
  WHERE CASE WHEN :feed::text IS NULL
             THEN NOT EXISTS (SELECT FROM feed_retirement ended WHERE ended.feed = f.feed)
             ELSE f.feed = :feed::text END
  ORDER BY f.feed;
+
+-- name: ended_feeds
+-- The feeds that were retired, and when.
+SELECT feed, retired_at FROM feed_retirement;
 
 -- name: last_heard
 -- When a witness was heard at each level, and since when it is silent to all who asked: by feed. An
@@ -58,15 +66,16 @@ SELECT report_id, taken_at, verdict::text AS verdict, complete_up_to, made_by
 
 -- name: standing_counts
 -- How many findings stand, by feed, code, verdict and partition; those that two people accept now
--- count as WAIVED.
+-- count as WAIVED. What was accepted until lately begins anew.
 SELECT f.feed, f.partition, f.code,
        CASE WHEN f.state = 'waived' AND newest.is_in_force THEN 'WAIVED' ELSE f.verdict::text END
          AS verdict,
-       count(*) AS findings
+       count(*) AS findings, min(f.first_seen_at) AS since,
+       max(greatest(f.first_seen_at, CASE WHEN NOT newest.is_in_force
+                                             THEN coalesce(newest.ended_at, newest.expires_at) END))
+         AS newest_at
   FROM finding f
-  LEFT JOIN LATERAL (
-       SELECT clock_timestamp() < w.expires_at AS is_in_force FROM waiver w
-        WHERE w.finding_id = f.finding_id ORDER BY w.waiver_id DESC LIMIT 1) newest ON true
+  LEFT JOIN newest_waiver newest USING (finding_id)
  WHERE f.state IN ('open', 'waived') AND (:feed::text IS NULL OR f.feed = :feed::text)
  GROUP BY 1, 2, 3, 4 ORDER BY 1, 3, 4, 2;
 

@@ -64,11 +64,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
   (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
+   border_at, shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
 VALUES
   (:feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-   :retention_ms, :shown, :log_start_sum, :last_stable_sum, :high_watermark_sum, :leaderless_count,
-   :doubt)
+   :retention_ms, :border_at::timestamptz, :shown, :log_start_sum, :last_stable_sum,
+   :high_watermark_sum, :leaderless_count, :doubt)
 RETURNING snapshot_id;
 
 -- name: lock_batches_to_change
@@ -128,9 +128,10 @@ UPDATE offset_range r SET state = 'released'
 -- Unreadable -> lost, where two people have accepted the finding.
 UPDATE offset_range r
    SET state = 'lost', loss_code = f.code, loss_evidence = f.evidence
-  FROM generation g, finding f
+  FROM generation g, finding f JOIN newest_waiver newest USING (finding_id)
  WHERE r.state = 'unreadable' AND g.generation_id = r.generation_id AND g.feed = :feed
-   AND f.feed = g.feed AND f.code = :code AND f.state = 'waived' AND f.topic = g.topic
+   AND f.feed = g.feed AND f.code = :code AND f.state = 'waived' AND newest.is_in_force
+   AND f.topic = g.topic
    AND f.partition = g.partition AND f.generation = g.ordinal
    AND r.offsets <@ int8range(f.from_offset, f.until_offset)
 RETURNING r.generation_id;

@@ -4,13 +4,15 @@ UPDATE broker_snapshot SET doubt = :doubt WHERE snapshot_id = :snapshot_id AND d
 
 -- name: look_places
 -- When the broker was looked at, in the order in which the looks began; those that are whole.
-SELECT snapshot_id, looked_at FROM broker_snapshot
+SELECT snapshot_id, looked_at, border_at,
+       looked_at > min(looked_at) OVER (ORDER BY look_number DESC) AS is_ahead
+  FROM broker_snapshot
  WHERE feed = :feed AND shown IS NOT NULL
  ORDER BY look_number;
 
 -- name: looks
 -- What these looks showed; a look may have been thinned out meanwhile.
-SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, shown, doubt
+SELECT snapshot_id, looked_at, taken_at, recorded_at, topic_id, border_at, shown, doubt
   FROM broker_snapshot WHERE snapshot_id = ANY(:snapshot_ids::bigint[]) AND shown IS NOT NULL;
 
 -- name: look_sums
@@ -141,6 +143,17 @@ SELECT min(l.compared_at) AS oldest_at
 SELECT max(window_until) AS window_until FROM plan
  WHERE feed = :feed AND window_until <= :until;
 
+-- name: late_rows
+-- Late rows in files that are read still, and the newest batch of these. Where an instant is given, of
+-- files that have a row from before it, and lie under a later label: others in them may be younger.
+SELECT sum(f.late_count)::bigint AS late_count, min(f.oldest_late_at) AS oldest_at,
+       (array_agg(b.batch_id ORDER BY b.commit_number DESC))[1] AS batch_id
+  FROM file f JOIN batch b USING (batch_id)
+ WHERE b.feed = :feed AND f.late_count IS NOT NULL
+   AND (:before::timestamptz IS NULL OR (f.oldest_late_at < :before AND b.label >= :before))
+   AND NOT EXISTS (SELECT FROM file_retraction gone
+                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name);
+
 -- name: store_report
 -- Keep a whole report: it is there, or it is not.
 INSERT INTO report
@@ -148,6 +161,13 @@ INSERT INTO report
 VALUES (:feed, :taken_at, :verdict::verdict, :complete_up_to, :lost_at, :deepest, :silent::text[],
         :made_by::text, :document)
 RETURNING report_id;
+
+-- name: tell_complete
+-- What the feed is complete up to; who has begun to work it out earlier takes no later one's place.
+INSERT INTO completeness (feed, up_to, by, told_at) VALUES (:feed, :up_to, :by, :told_at)
+    ON CONFLICT (feed) DO UPDATE
+       SET up_to = excluded.up_to, by = excluded.by, told_at = excluded.told_at
+     WHERE completeness.told_at <= excluded.told_at;
 
 -- name: newest_report
 -- The report that was kept last; of those at or before an instant, where one is given, or the one of

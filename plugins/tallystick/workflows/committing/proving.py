@@ -83,7 +83,8 @@ def judged(
         return Manifest(plan, attempt, landing.isolation, (), ())
     services.progress(Progress("read back"))
     try:
-        found = services.store.read_back(staging.data)
+        late_before = plan.label if services.feed.windows else None
+        found = services.store.read_back(staging.data, late_before)
     except FileMissing as error:
         return NotProven([error.describe()])
     services.progress(Progress("prove"))

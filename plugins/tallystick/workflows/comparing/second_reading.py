@@ -371,8 +371,7 @@ class _Rotation:
 
 def _tell(services: Services, report: SecondReadReport) -> None:
     log.info(
-        "Feed %s: a second reader compared %d offsets of %d batch(es); %d batch(es) wait for their"
-        " turn.",
+        "Feed %s: a second reader compared %d offsets; batches: %d, waiting for their turn: %d.",
         services.feed_name,
         report.offsets,
         report.batches,

@@ -6,22 +6,23 @@ Then what the time index answers to a decision.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.deciding.decide import Decision, FirstBatches
 from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
-from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot
+from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, WindowBorder
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
     AnotherCluster,
     BrokerUnavailable,
     PartitionsLeaderless,
+    SourceError,
     SourceRefused,
     TopicGone,
     TopicUnknown,
@@ -34,6 +35,10 @@ log = logging.getLogger(__name__)
 # A short regress right after a leader change is normal; a log that was cut stays cut.
 _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
+# A producer's clock may be ahead of ours by this much before its records count as from the future.
+_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
+# A record that is ahead by more than this tells of no window's end until its time has come.
+_CLOCKS_IN_STEP: Final = timedelta(minutes=1)
 
 
 def observe(services: Services, accounts: Accounts) -> Observation:
@@ -51,11 +56,69 @@ def observe(services: Services, accounts: Accounts) -> Observation:
             break
     generations = accounts.generations
     return Observation(
-        snapshot=snapshot,
+        snapshot=_with_border(services, snapshot, generations),
         logs=logs,
         start_offsets={} if generations else _start_offsets(services, snapshot),
         first_batches=_first_batches(services, snapshot, generations),
     )
+
+
+def _with_border(
+    services: Services, snapshot: BrokerSnapshot, generations: Mapping[int, GenerationAccount]
+) -> BrokerSnapshot:
+    """The snapshot, for a feed that lands by windows with where the newest one has ended."""
+    windows = services.feed.windows
+    if windows is None:
+        return snapshot
+    border = WindowBorder(windows.at_or_before(snapshot.taken_at))
+    try:
+        border = _border_told(services, snapshot, border.instant, generations)
+    except SourceError as error:
+        log.warning("Where the window's end lies is not known: %s", error)
+    return replace(snapshot, border=border)
+
+
+def _border_told(
+    services: Services,
+    snapshot: BrokerSnapshot,
+    instant: datetime,
+    generations: Mapping[int, GenerationAccount],
+) -> WindowBorder:
+    """The border that the time index tells. It is asked by the topic's name, of whoever leads:
+    where that has changed since the snapshot, nothing is known. Raises SourceError.
+    """
+    broker, topic, known = services.broker, services.topic, snapshot.partitions
+    first = broker.offsets_at(topic, instant, tuple(known))
+    more = [
+        partition
+        for partition, offset in first.items()
+        if offset is not None and offset + 1 < known[partition].high_watermark
+    ]
+    ahead = _still_at(services, first, more, snapshot.taken_at + _CLOCKS_IN_STEP)
+    from_future = _still_at(services, first, tuple(ahead), snapshot.taken_at + _CLOCKS_MAY_DIFFER)
+    after = broker.snapshot(topic)
+    if not after.is_of(snapshot):
+        return WindowBorder(instant)
+    ends: dict[int, int] = {}
+    for partition, bounds in known.items():
+        now, offset = after.partitions.get(partition), first[partition]
+        if now is None or now.leader_epoch != bounds.leader_epoch or partition in ahead:
+            continue
+        account = generations.get(partition)
+        # A leader whose high watermark lags does not know how far the log was seen to reach.
+        seen = account.last_seen_until if account and snapshot.is_of(account) else 0
+        ends[partition] = max(bounds.high_watermark, seen) if offset is None else offset
+    return WindowBorder(instant, first, ends, from_future)
+
+
+def _still_at(
+    services: Services, first: FirstOffsets, partitions: Sequence[int], instant: datetime
+) -> dict[int, int]:
+    """By partition, its first offset, where that is the first one as late as the instant, too."""
+    if not partitions:
+        return {}
+    later = services.broker.offsets_at(services.topic, instant, partitions)
+    return {each: at for each, at in later.items() if at is not None and at == first[each]}
 
 
 def _looked(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from tallystick.domain.batches.batch import BatchPlan, BatchStatus, PlannedRange
@@ -20,8 +20,6 @@ from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.waivers import as_accepted, evidence_digest
 from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
-from tallystick.errors import WindowMissing
-from tallystick.settings.cadence import WindowSchedule
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
 from tallystick.workflows.planning.comparing_file import told_edits
@@ -33,6 +31,7 @@ from tallystick.workflows.stored.other_feeds import require_root_outside
 
 log = logging.getLogger(__name__)
 
+NEWEST_WINDOW: Final = "No window was given: this is the newest one that is over, %s."
 _SHOWN_FIRST: Final = (
     "Batch {} is committed, and the storage has refused to show it: a run publishes it first, and"
     " reads nothing before that."
@@ -47,7 +46,7 @@ def plan_feed(services: Services, window: Window | None, owner: Owner) -> PlanRe
     LedgerUnavailable, StorageUnavailable, ClaimConflict, or LedgerBehind: then nothing changed but
     the finding that says so.
     """
-    _require_window(services, window)
+    window = _window_for(services, window)
     edits = told_edits(services, "plan")
     with at(services, "plan"):
         refused = refused_publishes(services)
@@ -65,7 +64,7 @@ def dry_run(services: Services, window: Window | None, owner: Owner | None = Non
 
     `owner` is the run that it is shown for; None when it is shown for none.
     """
-    _require_window(services, window)
+    window = _window_for(services, window)
     edits = told_edits(services, "plan")
     require_root_outside(services)
     with at(services, "plan"):
@@ -176,21 +175,23 @@ def _carried_out(
     )
 
 
-def _require_window(services: Services, window: Window | None) -> None:
-    if window is None and services.feed.plan.until == "window_end":
-        raise WindowMissing(
-            "window",
-            None,
-            "a window with a start and an end, because plan.until is window_end",
-            where=f"feed {services.feed_name}",
-        )
+def _window_for(services: Services, window: Window | None) -> Window | None:
+    """The run's window; without one, where the feed lands by windows, the newest that is over."""
+    windows = services.feed.windows
+    if window or windows is None:
+        return window
+    end = windows.at_or_before(services.clock.now())
+    newest = Window(windows.at_or_before(end - timedelta(microseconds=1)), end)
+    log.warning(NEWEST_WINDOW, newest)
+    return newest
 
 
 def _terms(services: Services) -> PlanTerms:
-    plan, schedule = services.feed.plan, services.feed.schedule
+    plan = services.feed.plan
     return PlanTerms(
         services.feed_name,
         services.topic,
+        services.root,
         services.isolation,
         PlanLimits(
             plan.max_records_per_run,
@@ -198,7 +199,7 @@ def _terms(services: Services) -> PlanTerms:
             plan.max_partitions_per_batch,
             services.most_batches,
         ),
-        WindowSchedule(schedule.cron, schedule.timezone) if plan.until == "window_end" else None,
+        services.feed.windows,
     )
 
 

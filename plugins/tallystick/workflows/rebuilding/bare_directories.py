@@ -136,7 +136,7 @@ def _bare_batch(
     services: Services, path: BatchPath, known: Mapping[tuple[int, int], Life]
 ) -> BareBatch:
     try:
-        found = services.store.read_back(str(path))
+        found = services.store.read_back(str(path), path.hour if services.feed.windows else None)
         hashes = _last_rows(services, path, found)
     except (FileMissing, ManifestMismatch, StorageRefused) as error:
         return BareBatch(path, None, None, (error.sentence().rstrip("."),))

@@ -115,6 +115,9 @@ def _partition(
         left = time_to_loss(look.snapshot, number, look.around, now=now).shortest
     mine = [each.verdict for each in findings if each.partition in (None, number)]
     readable = bounds.readable_until(isolation) if bounds else None
+    # By windows what comes behind the newest one's end is not due yet.
+    border = look.snapshot.border if look else None
+    due = min(readable, border.ends.get(number, readable)) if readable and border else readable
     landed = counts.get(account.generation_id, LandedCounts())
     return PartitionAccount(
         account=account,
@@ -126,5 +129,5 @@ def _partition(
         else {},
         time_to_loss=left,
         lost_count=landed.lost_count,
-        verdict=Verdict.worst_of([account.verdict_of_none(readable), *mine]),
+        verdict=Verdict.worst_of([account.verdict_of_none(due), *mine]),
     )

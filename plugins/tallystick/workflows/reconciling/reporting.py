@@ -6,22 +6,21 @@ A report is entered whole or not at all. Reading one back asks the ledger and no
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from tallystick.domain.batches.paths import directory_of, page_name, report_page
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import FeedName, Owner
-from tallystick.domain.logs.generation import GenerationAccount
+from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.report.completeness import (
+    CompleteBy,
     Completeness,
-    Look,
     Proof,
     completeness_of,
-    doubt_of_storage,
     would_hold_back,
 )
 from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
@@ -35,6 +34,7 @@ from tallystick.domain.report.document import (
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import CameLate, Look, doubt_of_storage, look_of_window
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import not_shown_yet
@@ -43,7 +43,14 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import IngestionError, LedgerError
 from tallystick.ledger.ledger import Ledger
-from tallystick.ledger.reports import LandedTotals, LookPlace, LookSums, WindowTotals
+from tallystick.ledger.reports import (
+    LandedTotals,
+    LookPlace,
+    LookSums,
+    Proving,
+    WindowTotals,
+    proving_looks,
+)
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
@@ -54,6 +61,9 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
+_SET_BACK: Final = (
+    "the look proves nothing, for a later one is of an earlier time: a clock is wrong."
+)
 _ALL_REPORTS: Final = 1_000_000
 _AGES_SECONDS: Final = tuple(
     3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
@@ -71,6 +81,8 @@ class FeedCompleteness:
     """Of the standing findings, by what they are about."""
     heard: Heard
     """When each witness answered last."""
+    late: CameLate | None
+    """By record time, what came too late for its own window."""
     accepted: Sequence[StoredFinding] = ()
     """What would hold it back, had not two people accepted it; oldest first."""
 
@@ -81,20 +93,33 @@ class FeedCompleteness:
         return storage.heard_at if storage else None
 
 
-def feed_completeness(ledger: Ledger, feed: FeedName) -> FeedCompleteness:
-    """What the ledger's looks and standing findings prove. Asks the ledger only."""
+def feed_completeness(
+    ledger: Ledger, feed: FeedName, at: datetime | None = None
+) -> FeedCompleteness:
+    """What the ledger's looks and standing findings prove. Asks the ledger only.
+
+    Where an instant is given, only rows that came late for what is before it are counted.
+    """
     standing = ledger.findings(feed)
     generations = ledger.generations(feed)
     stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
     heard = ledger.last_heard(feed)
-    found = _completeness(ledger, feed, generations, findings, stored, heard)
+    found = _completeness(ledger, feed, generations, findings, stored, heard, at)
     accepted = [
         each
         for each in standing
         if each.state is FindingState.WAIVED and would_hold_back(each.finding, generations)
     ]
     return replace(found, accepted=accepted)
+
+
+def tell_complete(ledger: Ledger, feed: FeedName, at: datetime | None = None) -> FeedCompleteness:
+    """As `feed_completeness`, and kept for pages and metrics."""
+    told_at = ledger.clock()
+    found = feed_completeness(ledger, feed, at)
+    ledger.tell_complete(feed, found.proven.up_to, found.proven.by, told_at)
+    return found
 
 
 def report_of(services: Services, reconciled: ReconcileReport) -> ReportDocument:
@@ -112,9 +137,10 @@ def store_report(services: Services, document: ReportDocument, made_by: Owner | 
         number = services.ledger.store_report(document, made_by)
     log.info("Feed %s: report %d of %s is stored.", document.feed, number, document.taken_at)
     try:
+        tell_complete(services.ledger, services.feed_name)
         _fold(services)
     except LedgerError as error:
-        log.info("The ledger's ranges are not folded this time: %s", error.describe())
+        log.info("What is complete is not told, or ranges not folded: %s", error.describe())
     return number
 
 
@@ -160,16 +186,23 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
     heard = _heard_now(ledger.last_heard(feed), reconciled)
     complete = _completeness(ledger, feed, generations, told, stored, heard)
-    places = sorted(ledger.look_places(feed), key=lambda each: each.looked_at)
-    borders = borders_of([each.looked_at for each in places], reconciled.taken_at)
-    edges = edges_of(borders, reconciled.taken_at)
-    shown = [places[index] for _, index in borders]
-    ids = [each.snapshot_id for each in shown]
-    sums = ledger.look_sums(ids)
+    places = ledger.look_places(feed)
+    by, proving = proving_looks(places)
+    in_time = sorted(places, key=lambda each: each.looked_at)
+    shown = _spread([(each.looked_at, each) for each in in_time], reconciled.taken_at)
+    covering = shown
+    if by is CompleteBy.RECORD_TIME:
+        firsts = [(border_at, looks[0]) for border_at, looks in reversed(proving)]
+        covering = _spread(firsts, reconciled.taken_at)
+    found = ledger.looks([each.snapshot_id for each in covering.places])
+    looks = [found[each.snapshot_id] for each in covering.places if each.snapshot_id in found]
+    if by is CompleteBy.RECORD_TIME:
+        looks = [one for each in looks if (one := look_of_window(iter((each,)), ()))]
+    sums = ledger.look_sums([each.snapshot_id for each in shown.places])
     totals = ledger.landed_totals(
         feed,
-        edges=edges,
-        looks_at=[each.looked_at for each in shown],
+        edges=covering.edges,
+        looks_at=[each.looked_at for each in covering.places],
         instants=sorted(each.recorded_at for each in sums),
         ages_seconds=_AGES_SECONDS,
     )
@@ -183,9 +216,9 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         verdict=reconciled.verdict,
         complete_up_to=complete.proven.up_to,
         complete_window_end=complete.window_end,
-        held_back_by=held_back_by(
-            reconciled.topic, complete.proven, reconciled.taken_at, complete.numbers
-        ),
+        complete_by=complete.proven.by,
+        late=complete.late,
+        held_back_by=_held_back(reconciled, complete),
         levels=tuple(each.value for each in reconciled.levels),
         deepest=reconciled.deepest.value,
         silent=tuple(each.value for each in reconciled.silent),
@@ -195,13 +228,38 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         partitions=partition_parts(
             reconciled, generations, complete.proven, totals, ledger.newest_bounds(feed)
         ),
-        coverage=coverage_map(edges, ledger.looks(ids), generations, findings),
-        columns=_column_parts(len(edges) - 1, totals, sums),
-        band=_band_parts(shown, sums, totals, generations),
+        coverage=coverage_map(covering.edges, looks, generations, findings),
+        columns=_column_parts(len(covering.edges) - 1, totals, looks),
+        band=_band_parts(shown.places, sums, totals, generations),
         ages=_age_parts(totals),
         second_reader=_compared_part(reconciled.second_read),
         warnings=tuple(reconciled.warnings),
     )
+
+
+def _held_back(reconciled: ReconcileReport, complete: FeedCompleteness) -> tuple[str, ...]:
+    """Why it is not complete up to now; by record time, to the newest window that was looked at."""
+    proven, until = complete.proven, reconciled.taken_at
+    if proven.by is CompleteBy.RECORD_TIME:
+        until = proven.newest_look_at or until
+        if proven.proof_of(until) is Proof.PROVEN:
+            return ()
+    return held_back_by(reconciled.topic, proven, until, complete.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Looks that stand for all, over columns of time."""
+
+    edges: tuple[datetime, ...]
+    places: Sequence[LookPlace]
+    """Of the inner edges, in their order."""
+
+
+def _spread(looks: Sequence[tuple[datetime, LookPlace]], until: datetime) -> _Spread:
+    """The looks, each with its instant, which ascend, where columns begin or end."""
+    borders = borders_of([instant for instant, _ in looks], until)
+    return _Spread(edges_of(borders, until), [looks[index][1] for _, index in borders])
 
 
 def _as_it_stands(stored: StoredFinding, seen: Finding | None = None) -> Finding:
@@ -219,22 +277,25 @@ def _completeness(
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
     heard: Heard,
+    at: datetime | None = None,
 ) -> FeedCompleteness:
     places = ledger.look_places(feed)
-    looks = (
-        replace(
-            each,
-            doubt=each.doubt
-            or doubt_of_storage(each.looked_at, heard[Level.L2], places[0].looked_at),
-        )
-        for each in _looks(ledger, places[: -MOST_LOOKS - 1 : -1])
-    )
+    by, proving = proving_looks(places)
+    reading = _Reading(ledger, heard, places)
+    if by is CompleteBy.READABLE:
+        looks = reading.looks([look for _, theirs in proving for look in theirs])
+    else:
+        living = [
+            p for p, lives in generations.items() if lives[-1].state != GenerationState.CLOSED
+        ]
+        looks = reading.looks_of_windows(proving, living)
     unpublished = [told for each in ledger.unpublished(feed) for told in not_shown_yet(each.plan)]
     proven = completeness_of(
         generations,
         [*findings, *unpublished],
         looks,
         first_look_at=places[0].looked_at if places else None,
+        by=by,
     )
     end = ledger.newest_window_end(feed, proven.up_to) if proven.up_to else None
     return FeedCompleteness(
@@ -242,6 +303,7 @@ def _completeness(
         end if end and proven.proof_of(end) is Proof.PROVEN else None,
         {key: each.finding_id for key, each in stored.items()},
         heard,
+        ledger.late_rows(feed, at) if by is CompleteBy.RECORD_TIME else None,
     )
 
 
@@ -258,11 +320,45 @@ def _heard_now(before: Heard, reconciled: ReconcileReport) -> Heard:
     }
 
 
-def _looks(ledger: Ledger, places: Sequence[LookPlace]) -> Iterator[Look]:
-    """The looks in this order; fetched as they are needed."""
-    for begin in range(0, len(places), _LOOKS_AT_ONCE):
-        some = places[begin : begin + _LOOKS_AT_ONCE]
-        yield from ledger.looks([each.snapshot_id for each in some])
+@dataclass(slots=True)
+class _Reading:
+    """Looks with their doubts, read as they are needed, and no more than so many."""
+
+    ledger: Ledger
+    heard: Heard
+    places: Sequence[LookPlace]
+    left: int = MOST_LOOKS
+
+    def looks(self, places: Sequence[LookPlace]) -> Iterator[Look]:
+        """These looks, in this order."""
+        for begin in range(0, len(places), _LOOKS_AT_ONCE):
+            some = places[begin : begin + min(_LOOKS_AT_ONCE, self.left)]
+            if not some:
+                return
+            self.left -= len(some)
+            found = self.ledger.looks([each.snapshot_id for each in some])
+            for each in some:
+                if each.snapshot_id in found:
+                    yield self._doubted(found[each.snapshot_id], each)
+
+    def looks_of_windows(self, proving: Proving, partitions: Collection[int]) -> Iterator[Look]:
+        """One for each window: most need a single look."""
+        for begin in range(0, len(proving), _LOOKS_AT_ONCE):
+            some = proving[begin : begin + _LOOKS_AT_ONCE]
+            firsts = list(self.looks([looks[0] for _, looks in some]))
+            if not firsts and not self.left:
+                return
+            for first in firsts:
+                more = next(looks[1:] for at, looks in some if at == first.border_at)
+                look = look_of_window(chain([first], self.looks(more)), partitions)
+                if look:
+                    yield look
+
+    def _doubted(self, look: Look, place: LookPlace) -> Look:
+        first_at, storage = self.places[0].looked_at, self.heard[Level.L2]
+        of_clock = _SET_BACK if place.is_ahead else None
+        doubt = look.doubt or of_clock or doubt_of_storage(look.looked_at, storage, first_at)
+        return replace(look, doubt=doubt)
 
 
 def _finding_parts(
@@ -279,7 +375,7 @@ def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
 
 
 def _column_parts(
-    columns: int, totals: LandedTotals, sums: Sequence[LookSums]
+    columns: int, totals: LandedTotals, looks: Sequence[Look]
 ) -> tuple[ColumnPart, ...]:
     """One part for each column: what lies before the first edge and after the last is in the ends.
 
@@ -298,7 +394,7 @@ def _column_parts(
         rows = sum(each.rows for each in landed)
         parts.append(
             ColumnPart(
-                produced=_produced(sums, column),
+                produced=_produced(looks, column),
                 landed_rows=rows,
                 landed_offsets=rows + sum(holes.values()),
                 holes=holes,
@@ -308,14 +404,14 @@ def _column_parts(
     return tuple(parts)
 
 
-def _produced(sums: Sequence[LookSums], column: int) -> int | None:
-    """How far the high watermarks moved between the looks around a column."""
-    if not 0 < column < len(sums):
+def _produced(looks: Sequence[Look], column: int) -> int | None:
+    """How far the logs moved between the looks around a column."""
+    if not 0 < column < len(looks):
         return None
-    before, after = sums[column - 1], sums[column]
+    before, after = looks[column - 1], looks[column]
     if before.topic_id != after.topic_id or before.leaderless or after.leaderless:
         return None
-    return max(0, after.high_watermark - before.high_watermark)
+    return max(0, sum(after.high_watermarks) - sum(before.high_watermarks))
 
 
 def _band_parts(

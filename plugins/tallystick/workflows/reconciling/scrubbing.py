@@ -107,7 +107,7 @@ def _scrubbed(services: Services) -> ScrubReport:
                     services.topic,
                     error.describe(),
                     seen_at=services.clock.now(),
-                    what=f"{len(batches)} batch(es)",
+                    what="the batches whose turn it is",
                     evidence={"batches": [each.batch_id for each in batches]},
                 )
             )
@@ -227,8 +227,8 @@ def _stored(services: Services, batches: Sequence[StandingBatch]) -> Mapping[str
 def _tell(services: Services, report: ScrubReport) -> None:
     standing = report.standing
     log.info(
-        "Feed %s: %d batch(es) read in full, %d bytes, %d not clean; %d fingerprint(s) taken by"
-        " this scrub, the first of theirs; %d still due, %d of %d never read.",
+        "Feed %s: batches read in full: %d (%d bytes), not clean: %d, with their first fingerprint:"
+        " %d; still due: %d, never read: %d of %d.",
         services.feed_name,
         len(report.checked),
         report.read_bytes,

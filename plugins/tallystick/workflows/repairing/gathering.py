@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from tallystick.domain.batches.batch import CommittedFile
 from tallystick.domain.batches.manifest import Manifest
@@ -22,10 +21,12 @@ from tallystick.domain.repair.landing_again import LATER
 from tallystick.domain.repair.plan import RepairPlan
 from tallystick.domain.rules.a6_ledger_unsound import A6
 from tallystick.domain.rules.a9_stray_file import STRAY
+from tallystick.domain.rules.a10_ledger_behind import BARE
 from tallystick.domain.rules.b2_landed_twice import is_among_committed
 from tallystick.domain.rules.evidence import batch_in
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.rules.waivers import as_read
 from tallystick.domain.verdicts import FindingState
 from tallystick.errors import EvidenceChanged, FileMissing, RepairRefused, StorageError
 from tallystick.ledger.ledger import Ledger
@@ -59,9 +60,6 @@ def with_all_holders(
                         found[other] = holder
                         waiting.append(holder)
     return found
-
-
-_FEW: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,8 @@ def decided_repair(
         if (batch := ledger.committed_batch(batch_id))
     }
     replaced = ledger.replacements(services.feed_name)
-    if any(_tells_of_overlaps(each.finding) for each in ledger.findings(services.feed_name)):
+    all_standing = ledger.findings(services.feed_name)
+    if any(_tells_of_overlaps(each.finding) for each in all_standing):
         batches = with_all_holders(ledger, services.feed_name, batches, replaced)
     # Asked before the target is listed: data move from staging to the target, never back.
     in_staging = {each for batch in batches.values() for each in _waiting(services, batch)}
@@ -123,6 +122,11 @@ def decided_repair(
         is_ledger_behind=known.behind is not None,
         unexplained=unexplained_paths(beside, batches.values(), gone),
         sole_copies=_sole_copies(beside, chosen),
+        movers={
+            each.finding.subject: each
+            for each in all_standing
+            if each.finding.name in (STRAY, BARE)
+        },
         adoptable=[
             each.plan.batch_id
             for each in accounts.unfinished
@@ -156,9 +160,8 @@ def _require_as_read(chosen: Sequence[StoredFinding], digests: Collection[str]) 
     """Raise EvidenceChanged for what has changed since a person read it."""
     for each in chosen:
         if digests and each.digest not in digests:
-            few = len(digests) <= _FEW
-            asked = ", ".join(digests) if few else f"one of the {len(digests)} that were read"
-            raise EvidenceChanged(each.finding_id, asked, each.digest, each.finding.cause)
+            read = as_read(each.digest, digests)
+            raise EvidenceChanged(each.finding_id, read, each.digest, each.finding.cause)
 
 
 def _require_known(services: Services, ledger: Ledger, finding_ids: Collection[int]) -> None:

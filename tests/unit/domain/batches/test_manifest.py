@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.batches.batch import PlannedRange
-from tallystick.domain.batches.landed import FileSlice
+from tallystick.domain.batches.landed import FileSlice, LateRows
 from tallystick.domain.batches.manifest import AccountedRange, Manifest, TailAnchor
 from tallystick.domain.batches.states import HoleClass, Isolation
 from tallystick.domain.offsets.runs import OffsetRuns
@@ -59,7 +60,9 @@ def manifests(draw: st.DrawFn) -> Manifest:
     ranges = [draw(accounted_ranges(partition)) for partition in partitions]
     window = draw(st.sampled_from([None, Window(NOON, NOON + timedelta(hours=1))]))
     slices = draw(st.lists(st.builds(FileSlice, *[st.integers(0, 9)] * 4), min_size=1, max_size=2))
-    return a_manifest(*ranges, files=(a_file("part-0.parquet", *slices),), window=window)
+    late = st.none() | st.builds(LateRows, st.integers(1, 9), st.datetimes(timezones=st.just(UTC)))
+    file = replace(a_file("part-0.parquet", *slices), late=draw(late))
+    return a_manifest(*ranges, files=(file,), window=window)
 
 
 @given(manifests())

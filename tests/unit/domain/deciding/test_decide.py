@@ -45,7 +45,9 @@ from tests.support.builders import (
 RUN, RIVAL = Owner("run 1"), Owner("run 2")
 NOTHING = Staged()
 HOUR = Window(NOON - timedelta(hours=1), NOON)
-TERMS = PlanTerms(FEED, TOPIC, Isolation.READ_COMMITTED, PlanLimits(1000, 1000, 1000), None)
+TERMS = PlanTerms(
+    FEED, TOPIC, "/data/landing", Isolation.READ_COMMITTED, PlanLimits(1000, 1000, 1000), None
+)
 
 
 def facts_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,8 +14,9 @@ from tallystick.domain.batches.batch import WaitingBatch
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import BatchId
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.report.completeness import Completeness, Look, Proof, completeness_of
+from tallystick.domain.report.completeness import CompleteBy, Completeness, Proof, completeness_of
 from tallystick.domain.report.held_back import held_back_by
+from tallystick.domain.report.looks import Look, look_of_window
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.n3_unfinished_batch import (
     LostManifest,
@@ -376,15 +377,12 @@ class World:
 
     def looks(self) -> list[Look]:
         return [
-            a_look(
-                at,
-                {
-                    partition: sum(1 for came in minutes if came < at)
-                    for partition, minutes in self.came_at.items()
-                },
-            )
+            a_look(at, {partition: self.there(partition, at) for partition in self.came_at})
             for at in sorted(self.looked_at, reverse=True)
         ]
+
+    def there(self, partition: int, at: int) -> int:
+        return sum(1 for came in self.came_at[partition] if came < at)
 
 
 @st.composite
@@ -425,3 +423,73 @@ def test_what_is_said_to_be_complete_is_complete_and_no_look_proves_more(world: 
             assert world.is_complete_up_to(minute(at))
         if found.proof_of(minute(at)) is Proof.NOT_PROVEN:
             assert not world.is_complete_up_to(minute(at))
+
+
+@dataclass(frozen=True)
+class TimedWorld(World):
+    """A world whose records have times of their own; none claims one that is still to come."""
+
+    times: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """By partition: the minute that each record claims, in any order."""
+
+    def looks(self) -> list[Look]:
+        """Of each window what its looks prove, the newest one first."""
+        of_windows: dict[int, list[Look]] = {}
+        for at, look in zip(sorted(self.looked_at), reversed(super().looks()), strict=True):
+            borders = [self._border(partition, at) for partition in look.partitions]
+            seen = replace(look, border_at=minute(at - at % 4), borders=borders)
+            of_windows.setdefault(at - at % 4, []).append(seen)
+        found = [look_of_window(iter(of_windows[each]), ()) for each in sorted(of_windows)]
+        return [each for each in reversed(found) if each]
+
+    def _border(self, partition: int, at: int) -> int:
+        """What the time index says of the newest window that is over."""
+        there = self.there(partition, at)
+        later = (offset for offset in range(there) if self.times[partition][offset] >= at - at % 4)
+        return next(later, there)
+
+    def lacks(self, window_end: int) -> set[tuple[int, int, bool]]:
+        """By partition and offset what is not landed, or lost, of the window and earlier ones, of
+        the records that the log had at the first look at the window; with: did it come late?
+        """
+        at = min(each for each in self.looked_at if each - each % 4 == window_end)
+        return {
+            (partition, offset, offset >= self._border(partition, at))
+            for partition, times in self.times.items()
+            for offset in range(self.there(partition, at))
+            if times[offset] < window_end
+            and (offset >= self.frontiers[partition] or self._is_bad(partition, offset))
+        }
+
+
+@st.composite
+def timed_worlds(draw: st.DrawFn) -> TimedWorld:
+    world = draw(worlds())
+    times = {
+        partition: [came - draw(st.integers(0, 6)) for came in minutes]
+        for partition, minutes in world.came_at.items()
+    }
+    return TimedWorld(world.came_at, world.frontiers, world.lost, world.looked_at, times)
+
+
+@given(timed_worlds())
+def test_by_record_time_a_window_lacks_nothing_that_was_there_but_what_came_late(
+    world: TimedWorld,
+) -> None:
+    looks = world.looks()
+    ends = {p: max([0, *(world.there(p, at) for at in world.looked_at)]) for p in world.lost}
+    accounts = [
+        an_account(partition=each, frontier=frontier, last_seen_until=ends[each])
+        for each, frontier in world.frontiers.items()
+    ]
+    findings = [
+        finding_of(lost, lost + 1, partition=each)
+        for each, lost in world.lost.items()
+        if lost is not None
+    ]
+
+    found = completeness_of(lives(*accounts), findings, looks, by=CompleteBy.RECORD_TIME)
+
+    if found.up_to:
+        window_end = int((found.up_to - NOON) / timedelta(minutes=1))
+        assert all(is_late for _, _, is_late in world.lacks(window_end))

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallystick.domain.logs.generation import GenerationAccount
-from tallystick.domain.report.completeness import Look
 from tallystick.domain.report.coverage_map import (
     MOST_BLOCKS,
     MOST_COLUMNS,
@@ -20,6 +19,7 @@ from tallystick.domain.report.coverage_map import (
     edges_of,
     step_of,
 )
+from tallystick.domain.report.looks import Look
 from tallystick.domain.rules.findings import Finding, FindingCode
 from tallystick.domain.rules.registry import RULE_OF
 from tallystick.domain.verdicts import Verdict

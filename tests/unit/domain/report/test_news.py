@@ -99,37 +99,31 @@ def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
 
 
 NOW = datetime(2026, 11, 8, 12, tzinfo=UTC)
-ANSWERS = {Level.L2: LastHeard(NOW, None)}
-SILENT = {Level.L1: LastHeard(NOW, None), Level.L4: LastHeard(None, NOW)}
+NOBODY = {Level.L2: LastHeard(None, None)}
+BROKER_ALONE = {Level.L1: LastHeard(NOW, None), Level.L2: LastHeard(None, None)}
+ANSWERS = {level: LastHeard(NOW, None) for level in (Level.L1, Level.L2)}
+SILENT = ANSWERS | {Level.L4: LastHeard(None, NOW)}
 
 
 @pytest.mark.parametrize(
-    ("reported", "standing", "now"),
+    ("heard", "is_blank", "standing", "now"),
     [
-        (None, [], Verdict.UNKNOWN),
-        (None, [Verdict.PROVEN_LOSS], Verdict.PROVEN_LOSS),
-        (Verdict.PROVEN_OK, [], Verdict.PROVEN_OK),
-        (Verdict.UNKNOWN, [], Verdict.UNKNOWN),
-        (Verdict.UNKNOWN, [Verdict.SUSPECTED], Verdict.UNKNOWN),
-        (Verdict.PROVEN_LOSS, [], Verdict.PROVEN_OK),
-        (Verdict.PROVEN_LOSS, [Verdict.WAIVED], Verdict.WAIVED),
-        (Verdict.PROVEN_OK, [Verdict.WAIVED, Verdict.PROVEN_DUP], Verdict.PROVEN_DUP),
+        (NOBODY, False, [], UNKNOWN),
+        (NOBODY, False, [LOSS], LOSS),
+        (BROKER_ALONE, False, [], UNKNOWN),
+        (ANSWERS, False, [], OK),
+        (ANSWERS, False, [Verdict.WAIVED], Verdict.WAIVED),
+        (ANSWERS, False, [Verdict.WAIVED, Verdict.PROVEN_DUP], Verdict.PROVEN_DUP),
+        (ANSWERS, True, [], UNKNOWN),
+        (ANSWERS, True, [Verdict.SUSPECTED], UNKNOWN),
+        (SILENT, False, [], UNKNOWN),
+        (SILENT, False, [LOSS], LOSS),
     ],
 )
-def test_what_stands_is_told_and_what_only_a_report_could_say(
-    reported: Verdict | None, standing: list[Verdict], now: Verdict
+def test_the_verdict_is_what_stands_and_unknown_where_somebody_could_not_tell(
+    heard: Heard, is_blank: bool, standing: list[Verdict], now: Verdict
 ) -> None:
-    assert verdict_now(reported, ANSWERS, standing) is now
-
-
-@pytest.mark.parametrize(
-    ("heard", "now"), [(ANSWERS, Verdict.PROVEN_OK), (SILENT, Verdict.UNKNOWN)]
-)
-def test_a_report_takes_nothing_back_that_somebody_else_could_not_tell(
-    heard: Heard, now: Verdict
-) -> None:
-    assert verdict_now(Verdict.PROVEN_OK, heard, []) is now
-    assert verdict_now(Verdict.PROVEN_OK, heard, [Verdict.PROVEN_LOSS]) is Verdict.PROVEN_LOSS
+    assert verdict_now(heard, standing, is_blank=is_blank) is now
 
 
 OF_PAGES = datetime(2026, 11, 30, 12, tzinfo=UTC)

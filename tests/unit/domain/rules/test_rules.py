@@ -15,7 +15,7 @@ from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
 from tallystick.domain.logs.sameness import SAME, LogCheck, Sameness
 from tallystick.domain.logs.sameness import UNKNOWN as NOBODY_CAN_TELL
-from tallystick.domain.logs.snapshot import PartitionBounds
+from tallystick.domain.logs.snapshot import BrokerSnapshot, PartitionBounds, WindowBorder
 from tallystick.domain.planning.log_changes import Accounts, EndedGeneration, Observation
 from tallystick.domain.planning.log_judgement import judge_logs
 from tallystick.domain.rules.a3_log_cut import cut_finding
@@ -61,8 +61,8 @@ class Facts:
     waiting: tuple[WaitingBatch, ...] = ()
     recorded: tuple[Finding, ...] = ()
     earlier: tuple[GenerationAccount, ...] = ()
-    cut: int | None = None
-    after_now: int | None = None
+    future_at: int | None = None
+    """The offset at the window's border of a record from the future."""
     isolation: Isolation = Isolation.READ_UNCOMMITTED
 
     def findings(self) -> list[Finding]:
@@ -80,15 +80,13 @@ class Facts:
             *end_findings(FEED, ended([*known.values(), *self.earlier]), self.recorded),
             *unread_partitions(FEED, known, snapshot),
             *unfinished_batches(FEED, TOPIC, self.waiting),
-            *frozen_time_index(
-                FEED,
-                known,
-                snapshot,
-                isolation=self.isolation,
-                cuts={0: self.cut},
-                after_now={0: self.after_now},
-            ),
+            *frozen_time_index(FEED, known, self._with_border(snapshot), self.isolation),
         ]
+
+    def _with_border(self, snapshot: BrokerSnapshot) -> BrokerSnapshot:
+        at = self.future_at
+        future = {} if at is None else {0: at}
+        return replace(snapshot, border=WindowBorder(NOON, {0: at}, {}, future))
 
 
 def ended(logs: Iterable[GenerationAccount]) -> list[tuple[GenerationAccount, str, str]]:
@@ -265,19 +263,18 @@ ROWS: list[tuple[str, Facts, str]] = [
     # Z5
     (
         "a record from the future: no later window's end will ever pass it",
-        Facts(cut=5, after_now=5),
+        Facts(future_at=5),
         "Z5: UNKNOWN [5, 9)",
     ),
-    ("a window that ends now: later records are as late as that", Facts(cut=5, after_now=7), ""),
-    ("the future is not reached: offset 5 can still be landed", Facts(cut=6, after_now=6), ""),
+    ("the future is not reached: offset 5 can still be landed", Facts(future_at=6), ""),
     (
         "the future is last: nothing piles up behind it",
-        Facts(now=bounds(0, 6), cut=5, after_now=5),
+        Facts(now=bounds(0, 6), future_at=5),
         "",
     ),
     (
         "one record behind the future: offset 6 is readable, and no window reaches it",
-        Facts(now=bounds(0, 7), cut=5, after_now=5),
+        Facts(now=bounds(0, 7), future_at=5),
         "Z5: UNKNOWN [5, 7)",
     ),
     (
@@ -285,8 +282,7 @@ ROWS: list[tuple[str, Facts, str]] = [
         Facts(
             now=bounds(0, 9, last_stable_offset=6),
             isolation=Isolation.READ_COMMITTED,
-            cut=5,
-            after_now=5,
+            future_at=5,
         ),
         "",
     ),
@@ -295,20 +291,18 @@ ROWS: list[tuple[str, Facts, str]] = [
         Facts(
             now=bounds(0, 9, last_stable_offset=7),
             isolation=Isolation.READ_COMMITTED,
-            cut=5,
-            after_now=5,
+            future_at=5,
         ),
         "Z5: UNKNOWN [5, 7)",
     ),
     (
         "the future was landed: its record is below the frontier, and one is behind it",
-        Facts(now=bounds(0, 6), cut=4, after_now=4),
+        Facts(now=bounds(0, 6), future_at=4),
         "Z5: UNKNOWN [5, 6)",
     ),
-    ("no record that late: then everything is due", Facts(cut=None, after_now=None), ""),
     (
         "a record from the future, stopped: a stopped partition has another trouble",
-        Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), cut=5, after_now=5),
+        Facts(account=replace(STOPPED, anchor=None), now=bounds(0, 9), future_at=5),
         "A3 truncated: PROVEN_LOSS",
     ),
 ]

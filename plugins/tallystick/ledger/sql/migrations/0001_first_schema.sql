@@ -196,6 +196,7 @@ CREATE TABLE broker_snapshot (
   topic_id           text NOT NULL,
   is_compacted       boolean NOT NULL,
   retention_ms       bigint,
+  border_at          timestamptz,
   shown              bytea,
   log_start_sum      bigint NOT NULL,
   last_stable_sum    bigint NOT NULL,
@@ -210,6 +211,9 @@ COMMENT ON TABLE broker_snapshot IS
 COMMENT ON COLUMN broker_snapshot.shown IS
   'What it said of each partition: JSON, compressed as manifests are. Null for an old look of a day
 that has another.';
+COMMENT ON COLUMN broker_snapshot.border_at IS
+  'The end of the newest window, of which it said where it lies in each partition; null for a feed
+that lands all that is readable.';
 COMMENT ON COLUMN broker_snapshot.high_watermark_sum IS
   'Of all partitions, as the other sums are: reports add looks up without reading them.';
 COMMENT ON COLUMN broker_snapshot.taken_at IS
@@ -931,7 +935,10 @@ CREATE TABLE file (
   span_blocks   integer[],
   span_rests    smallint[],
   hole_counts   bigint[],
+  late_count    bigint CHECK (late_count >= 1),
+  oldest_late_at timestamptz,
   PRIMARY KEY (batch_id, name),
+  CONSTRAINT file_late_whole CHECK ((late_count IS NULL) = (oldest_late_at IS NULL)),
   CONSTRAINT file_holds_slices
     CHECK (num_nonnulls(partitions, first_offsets, span_blocks, span_rests, hole_counts) = 0
            OR are_slices(partitions, first_offsets, span_blocks, span_rests, hole_counts))
@@ -957,6 +964,9 @@ COMMENT ON COLUMN file.span_rests IS
   'How many offsets there are from the first to the last one, both included, beside 32,768 times
 span_blocks: in one array they would take twice as much.';
 COMMENT ON COLUMN file.hole_counts IS 'How many offsets between them have no row.';
+COMMENT ON COLUMN file.late_count IS
+  'Rows that are older than the batch''s label; null for none, and where nobody counts them.';
+CREATE INDEX file_late ON file (batch_id) WHERE late_count IS NOT NULL;
 CREATE TRIGGER file_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON file
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1410,6 +1420,29 @@ CREATE INDEX waiver_by_finding ON waiver (finding_id);
 CREATE TRIGGER waiver_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+CREATE TABLE waiver_ending (
+  waiver_id bigint PRIMARY KEY REFERENCES waiver,
+  reason    text NOT NULL CHECK (btrim(reason) <> ''),
+  ended_by  text NOT NULL CHECK (btrim(ended_by) <> ''),
+  ended_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE waiver_ending IS
+  'One person has ended a waiver before its time. Offsets that were given up by it stay lost.';
+CREATE TRIGGER waiver_ending_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON waiver_ending
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE VIEW newest_waiver AS
+SELECT w.finding_id, w.waiver_id, w.evidence_sha256, w.reason, w.asked_by, w.approved_by, w.expires_at,
+       clock_timestamp() >= w.expires_at AS has_expired,
+       e.ended_by, e.ended_at, e.reason AS ended_because,
+       e.waiver_id IS NULL AND clock_timestamp() < w.expires_at AS is_in_force
+  FROM waiver w
+  LEFT JOIN waiver_ending e USING (waiver_id)
+ WHERE NOT EXISTS (SELECT FROM waiver newer
+                    WHERE newer.finding_id = w.finding_id AND newer.waiver_id > w.waiver_id);
+COMMENT ON VIEW newest_waiver IS
+  'Of each finding. One that is over counts for nothing, also before the next look opens the finding.';
+
 CREATE FUNCTION guard_waiver() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.request_id IS NOT NULL AND NOT EXISTS (
@@ -1570,6 +1603,15 @@ COMMENT ON TABLE report IS 'Whole reports as JSON, entered in one piece: a recon
 CREATE INDEX report_by_feed ON report (feed, report_id);
 CREATE TRIGGER report_append_only BEFORE UPDATE OR TRUNCATE ON report
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE completeness (
+  feed    text PRIMARY KEY,
+  up_to   timestamptz,
+  by      text NOT NULL CHECK (by IN ('readable', 'record time')),
+  told_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 70);
+COMMENT ON TABLE completeness IS
+  'What each feed was last said to be complete up to, at the end of a run: pages and metrics read it.';
 
 CREATE FUNCTION guard_thinned_reports() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
