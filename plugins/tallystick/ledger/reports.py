@@ -16,7 +16,7 @@ from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
-from tallystick.domain.report.looks import CameLate, Look, doubt_of_clock
+from tallystick.domain.report.looks import CameLate, Look, LookPlace, doubt_of_clock
 from tallystick.errors import LedgerRefused
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.look_columns import Shown
@@ -26,38 +26,6 @@ from tallystick.ledger.texts import compressed, decompressed, storable
 _LONGEST_SECONDS: Final = 100 * 366 * 86_400
 # A look at 10,000 partitions takes some hundred kilobytes on its way here.
 _LOOKS_AT_ONCE: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class LookPlace:
-    """One look at the broker, without what it showed."""
-
-    snapshot_id: int
-    looked_at: datetime
-    """Never later than the ledger's clock was when the look began."""
-    border_at: datetime | None
-    """The end of the window that it asked the time index for; None where it asked for none."""
-    is_ahead: bool
-    """True where a look that began later has an earlier time: a clock was set back."""
-
-
-Proving = Sequence[tuple[datetime, Sequence[LookPlace]]]
-"""Instants, and the looks that may prove them, in the order in which these began."""
-
-
-def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Proving]:
-    """By what the feed is complete, as the newest look says, and which instants may be proven, the
-    newest first: by record time windows' ends, else the looks' own.
-
-    A window that was not over, by the ledger's clock, is proven by none.
-    """
-    if not places or places[-1].border_at is None:
-        return CompleteBy.READABLE, [(each.looked_at, (each,)) for each in reversed(places)]
-    found: dict[datetime, list[LookPlace]] = {}
-    for each in places:
-        if each.border_at and each.border_at <= each.looked_at:
-            found.setdefault(each.border_at, []).append(each)
-    return CompleteBy.RECORD_TIME, sorted(found.items(), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ async def dag_heads(feed: FeedName | None = None) -> DagHeads:
 def _dag_heads(only: FeedName | None = None) -> DagHeads:
     found: dict[FeedName, dict[str, DagHead]] = {}
     with create_session() as session:
-        known = (
+        asked = (
             session.query(
                 DagModel.dag_id,
                 DagModel.is_paused,
@@ -76,7 +76,8 @@ def _dag_heads(only: FeedName | None = None) -> DagHeads:
             .order_by(DagModel.dag_id)
         )
         if only:
-            known = known.filter(DagModel.dag_id.in_([dag_id_of(kind, only) for kind in SCHEDULED]))
+            asked = asked.filter(DagModel.dag_id.in_([dag_id_of(kind, only) for kind in SCHEDULED]))
+        known = asked.all()
         failing = _failing(session, [each.dag_id for each in known])
     for dag_id, is_paused, is_stale, parsed_at, next_at, must_wait in known:
         feed = feed_of(dag_id)

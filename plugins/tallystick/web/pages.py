@@ -107,23 +107,30 @@ async def one_feed(
 ) -> Response:
     """A feed: what stands, its coverage, its partitions, its batches."""
     wanted = _verdict(verdict)
-    if not await desk.ask(lambda ledger: ledger.feed_heads(feed, most_runs=0)):
-        if not await is_ours(dag_id_of(INGEST, feed)):
-            raise not_found(f"feed {feed}")
-        signs = await routes.signs_of_feed(feed, user, desk)
-        return _page(request, "no_plan.html", feed=feed, signs=signs)
     # Airflow is asked while the ledger is.
-    acts, signs, ((answer, troubles), partitions, batches, reports, drawn) = await asyncio.gather(
+    (
+        acts,
+        (
+            (answer, troubles, signs),
+            partitions,
+            batches,
+            reports,
+            drawn,
+        ),
+    ) = await asyncio.gather(
         _acts(user, airflow, feed),
-        routes.signs_of_feed(feed, user, desk),
         asyncio.gather(
-            routes.feed_with_troubles(feed, desk),
+            routes.feed_with_signs(feed, user, desk),
             routes.partitions(feed, desk, search, wanted, offset, _PARTITIONS),
             routes.batches(feed, desk, before, _BATCHES),
             routes.reports(feed, desk, None, _REPORTS),
             desk.ask(partial(request.app.state.drawings.of, feed=feed)),
         ),
     )
+    if answer is None:
+        if not await is_ours(dag_id_of(INGEST, feed)):
+            raise not_found(f"feed {feed}")
+        return _page(request, "no_plan.html", feed=feed, signs=signs)
     return _page(
         request,
         "feed.html",

@@ -115,21 +115,6 @@ async def _seen_by(user: User, signs: Sequence[Sign]) -> Sequence[Sign]:
     return [each if each.dag_id in told else each.but(run_id=None) for each in signs]
 
 
-async def signs_of_feed(feed: FeedName, user: User, desk: LedgerDesk) -> Sequence[Sign]:
-    """What is wrong with one feed that the user may see, also before its first plan."""
-    now = datetime.now(UTC)
-    answer, requests, ended = await desk.ask(
-        lambda ledger: (
-            reading.feed_of_name(ledger, feed, now),
-            ledger.waiting_requests(),
-            ledger.ended_feeds(),
-        )
-    )
-    known = (await dag_heads(feed)).get(feed, {})
-    waiting = requests.get(feed, ())
-    return await _seen_by(user, signs_of(feed, answer, known, waiting, now, ended.get(feed)))
-
-
 @api.get("/feeds/{feed}")
 async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     """One feed, with its newest runs."""
@@ -139,17 +124,25 @@ async def one_feed(feed: Feed, desk: Desk) -> FeedAnswer:
     return reading.with_next_runs(found, await dag_heads(feed))
 
 
-async def feed_with_troubles(
-    feed: FeedName, desk: LedgerDesk
-) -> tuple[FeedAnswer, Sequence[Trouble]]:
-    """The same, and what its standing findings come from: they are read once for both."""
-    found = await desk.ask(
-        lambda ledger: reading.feed_with_troubles(ledger, feed, datetime.now(UTC))
+async def feed_with_signs(
+    feed: FeedName, user: User, desk: LedgerDesk
+) -> tuple[FeedAnswer | None, Sequence[Trouble], Sequence[Sign]]:
+    """The same, what its standing findings come from, and what is wrong with it; None, and no
+    trouble, before its first plan.
+    """
+    now = datetime.now(UTC)
+    found, requests, ended = await desk.ask(
+        lambda ledger: (
+            reading.feed_with_troubles(ledger, feed, now),
+            ledger.waiting_requests(),
+            ledger.ended_feeds(),
+        )
     )
-    if found is None:
-        raise not_found(f"feed {feed}")
-    answer, troubles = found
-    return reading.with_next_runs(answer, await dag_heads(feed)), troubles
+    dags = await dag_heads(feed)
+    answer, troubles = found or (None, ())
+    known, waiting = dags.get(feed, {}), requests.get(feed, ())
+    signs = await _seen_by(user, signs_of(feed, answer, known, waiting, now, ended.get(feed)))
+    return answer and reading.with_next_runs(answer, dags), troubles, signs
 
 
 @api.get("/feeds/{feed}/partitions")

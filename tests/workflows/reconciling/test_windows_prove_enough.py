@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
 from tallystick.domain.report.completeness import CompleteBy, Proof
 from tallystick.domain.verdicts import Verdict
 from tallystick.workflows.landing.run import land_feed
@@ -15,17 +10,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
 from tests.support.scripted_broker import NOW, Kind
 from tests.support.story import FEED
-from tests.support.timed_story import END, HOUR, MINUTE, ONE, Place, place_of
-
-
-@pytest.fixture
-def place(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
-    return place_of(ledger_databases(), tmp_path)
-
-
-@pytest.fixture
-def pair(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
-    return place_of(ledger_databases(), tmp_path, 2)
+from tests.support.timed_story import END, HOUR, MINUTE, ONE, Place
 
 
 def test_a_partition_whose_leader_was_away_at_a_windows_first_look_is_proven_by_a_later_one(

@@ -27,16 +27,6 @@ from tests.support.timed_story import END, HOUR, MINUTE, ONE, Place, Timed, plac
 from tests.support.waivers import accept
 
 
-@pytest.fixture
-def place(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
-    return place_of(ledger_databases(), tmp_path)
-
-
-@pytest.fixture
-def pair(ledger_databases: Callable[[], str], tmp_path: Path) -> Place:
-    return place_of(ledger_databases(), tmp_path, 2)
-
-
 def test_a_high_watermark_that_lags_at_a_later_window_proves_nothing(place: Place) -> None:
     """Design: "a new leader whose high watermark lags: nothing is proven"."""
     log = place.broker.logs[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from tallystick.domain.attempts.staged import Staged
@@ -19,6 +19,7 @@ from tallystick.domain.batches.states import Isolation
 from tallystick.domain.batches.taking import may_be_adopted
 from tallystick.domain.deciding.plan import FrozenPlan, Plan
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.logs.snapshot import CLOCKS_MAY_DIFFER
 from tallystick.domain.planning.accounts_after import accounts_after
 from tallystick.domain.planning.due import (
     PlanLimits,
@@ -38,8 +39,6 @@ from tallystick.domain.rules.u1_could_not_tell import unheard_partitions
 from tallystick.domain.rules.z5_no_progress import frozen_time_index
 from tallystick.domain.window import Window
 
-# A scheduled run may begin by a clock that is ahead of the one here by so much.
-_CLOCKS_OF_A_CLUSTER: Final = timedelta(minutes=1)
 _MANY_RUNS: Final = 2
 
 
@@ -179,7 +178,7 @@ def _warnings(facts: PlanFacts, run: RunPlan) -> tuple[str, ...]:
     go under it.
     """
     window = facts.window
-    if window and window.until_instant - facts.now > _CLOCKS_OF_A_CLUSTER:
+    if window and window.until_instant - facts.now > CLOCKS_MAY_DIFFER:
         return (f"The window {window} is not over: a later run lands what comes until its end.",)
     if window is None or facts.by_windows or not run.batches:
         return ()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 
 from tallystick.domain.batches.states import Isolation
+
+# Clocks that are kept in step differ by less.
+CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)

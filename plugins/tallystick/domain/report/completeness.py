@@ -36,7 +36,7 @@ from enum import StrEnum
 from typing import Final
 
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState
-from tallystick.domain.report.looks import Look
+from tallystick.domain.report.looks import Look, LookPlace
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.rules.n1_overdue import NO_RECONCILE
 from tallystick.domain.rules.n3_unfinished_batch import NO_MANIFEST
@@ -144,6 +144,25 @@ class Completeness:
         return tuple(
             sorted(behind, key=lambda each: (each.up_to is not None, each.up_to, each.partition))
         )
+
+
+Proving = Sequence[tuple[datetime, Sequence[LookPlace]]]
+"""Instants, and the looks that may prove them, in the order in which these began."""
+
+
+def proving_looks(places: Sequence[LookPlace]) -> tuple[CompleteBy, Proving]:
+    """By what the feed is complete, as the newest look says, and which instants may be proven, the
+    newest first: by record time windows' ends, else the looks' own.
+
+    A window that was not over, by the ledger's clock, is proven by none.
+    """
+    if not places or places[-1].border_at is None:
+        return CompleteBy.READABLE, [(each.looked_at, (each,)) for each in reversed(places)]
+    found: dict[datetime, list[LookPlace]] = {}
+    for each in places:
+        if each.border_at and each.border_at <= each.looked_at:
+            found.setdefault(each.border_at, []).append(each)
+    return CompleteBy.RECORD_TIME, sorted(found.items(), reverse=True)
 
 
 def clean_prefixes(

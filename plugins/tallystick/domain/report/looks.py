@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from tallystick.domain.identities import BatchId
+from tallystick.domain.logs.snapshot import CLOCKS_MAY_DIFFER
 from tallystick.domain.report.standing import LastHeard
 from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
-
-# Clocks that are kept in step differ by less; a look is not later than the ledger's for that, too.
-CLOCKS_MAY_DIFFER: Final = timedelta(minutes=1)
 
 _NO_BORDER: Final = (
     "the look proves nothing, for the time index did not tell where its window ends."
@@ -49,24 +48,33 @@ class Look:
         return {partition: end for partition, end in told if end is not None}
 
 
-def look_of_window(looks: Iterator[Look], partitions: Collection[int]) -> Look | None:
-    """What the looks at one window prove of its end, in place of an instant; None without looks.
+@dataclass(frozen=True, slots=True)
+class LookPlace:
+    """One look at the broker, without what it showed."""
+
+    snapshot_id: int
+    looked_at: datetime
+    """Never later than the ledger's clock was when the look began."""
+    border_at: datetime | None
+    """The end of the window that it asked the time index for; None where it asked for none."""
+    is_ahead: bool
+    """True where a look that began later has an earlier time: a clock was set back."""
+
+
+def look_of_window(first: Look, later: Iterable[Look], partitions: Collection[int]) -> Look:
+    """What the looks at one window prove of its end, in place of an instant.
 
     They come in the order in which they began. Each partition's end is told by the first one that
     knows it: later ones see what came late, too. No more are read than these partitions need.
     """
-    first: Look | None = None
     ends: dict[int, int] = {}
     named: set[int] = set()
-    for each in looks:
-        first = first or each
+    for each in chain([first], later):
         if each.topic_id == first.topic_id:
             ends = {**each.ends, **ends}
             named |= {*each.partitions, *each.leaderless}
         if ends.keys() >= named.union(partitions):
             break
-    if first is None:
-        return None
     told = sorted(ends)
     return Look(
         looked_at=first.border_at or first.looked_at,
@@ -90,6 +98,13 @@ def doubt_of_clock(asked_at: datetime, recorded_at: datetime) -> str | None:
         "the look proves nothing, for the clock of the machine that asked the broker was"
         f" {ahead.total_seconds():.0f} s ahead of the ledger's. Set the one that is wrong."
     )
+
+
+def doubt_of_order(place: LookPlace) -> str | None:
+    """Why a look proves nothing that one of an earlier time has followed; None for any other."""
+    if not place.is_ahead:
+        return None
+    return "the look proves nothing, for a later one is of an earlier time: a clock is wrong."
 
 
 def doubt_of_storage(

@@ -15,7 +15,12 @@ from tallystick.domain.deciding.decide import Decision, FirstBatches
 from tallystick.domain.deciding.plan import Plan
 from tallystick.domain.logs.generation import GenerationAccount, GenerationState, unlisted_in
 from tallystick.domain.logs.sameness import LogCheck, Sameness
-from tallystick.domain.logs.snapshot import BatchHead, BrokerSnapshot, WindowBorder
+from tallystick.domain.logs.snapshot import (
+    CLOCKS_MAY_DIFFER,
+    BatchHead,
+    BrokerSnapshot,
+    WindowBorder,
+)
 from tallystick.domain.planning.log_changes import Accounts, Observation
 from tallystick.domain.planning.window_cuts import FirstOffsets
 from tallystick.errors import (
@@ -36,9 +41,7 @@ log = logging.getLogger(__name__)
 _LOOKS_AT_A_REGRESS: Final = 4
 _PAUSE_SECONDS: Final = 2.0
 # A producer's clock may be ahead of ours by this much before its records count as from the future.
-_CLOCKS_MAY_DIFFER: Final = timedelta(hours=1)
-# A record that is ahead by more than this tells of no window's end until its time has come.
-_CLOCKS_IN_STEP: Final = timedelta(minutes=1)
+_FAR_AHEAD: Final = timedelta(hours=1)
 
 
 def observe(services: Services, accounts: Accounts) -> Observation:
@@ -94,8 +97,8 @@ def _border_told(
         for partition, offset in first.items()
         if offset is not None and offset + 1 < known[partition].high_watermark
     ]
-    ahead = _still_at(services, first, more, snapshot.taken_at + _CLOCKS_IN_STEP)
-    from_future = _still_at(services, first, tuple(ahead), snapshot.taken_at + _CLOCKS_MAY_DIFFER)
+    ahead = _still_at(services, first, more, snapshot.taken_at + CLOCKS_MAY_DIFFER)
+    from_future = _still_at(services, first, tuple(ahead), snapshot.taken_at + _FAR_AHEAD)
     after = broker.snapshot(topic)
     if not after.is_of(snapshot):
         return WindowBorder(instant)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Final
 
 from tallystick.domain.batches.paths import directory_of, page_name, report_page
@@ -20,7 +20,9 @@ from tallystick.domain.report.completeness import (
     CompleteBy,
     Completeness,
     Proof,
+    Proving,
     completeness_of,
+    proving_looks,
     would_hold_back,
 )
 from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
@@ -34,7 +36,14 @@ from tallystick.domain.report.document import (
 )
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
-from tallystick.domain.report.looks import CameLate, Look, doubt_of_storage, look_of_window
+from tallystick.domain.report.looks import (
+    CameLate,
+    Look,
+    LookPlace,
+    doubt_of_order,
+    doubt_of_storage,
+    look_of_window,
+)
 from tallystick.domain.report.standing import Heard, LastHeard
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.n3_unfinished_batch import not_shown_yet
@@ -43,14 +52,7 @@ from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.errors import IngestionError, LedgerError
 from tallystick.ledger.ledger import Ledger
-from tallystick.ledger.reports import (
-    LandedTotals,
-    LookPlace,
-    LookSums,
-    Proving,
-    WindowTotals,
-    proving_looks,
-)
+from tallystick.ledger.reports import LandedTotals, LookSums, WindowTotals
 from tallystick.workflows.comparing.second_reading import SecondReadReport
 from tallystick.workflows.place import at
 from tallystick.workflows.reconciling.partition_parts import partition_parts
@@ -61,9 +63,6 @@ log = logging.getLogger(__name__)
 
 MOST_LOOKS: Final = 200
 _LOOKS_AT_ONCE: Final = 10
-_SET_BACK: Final = (
-    "the look proves nothing, for a later one is of an earlier time: a clock is wrong."
-)
 _ALL_REPORTS: Final = 1_000_000
 _AGES_SECONDS: Final = tuple(
     3600 * hours for hours in (1, 6, 24, 2 * 24, 4 * 24, 7 * 24, 14 * 24, 28 * 24)
@@ -105,7 +104,9 @@ def feed_completeness(
     stored = {each.finding.key: each for each in standing}
     findings = [_as_it_stands(each) for each in stored.values()]
     heard = ledger.last_heard(feed)
-    found = _completeness(ledger, feed, generations, findings, stored, heard, at)
+    found = _completeness(
+        ledger, feed, generations, findings, stored, heard, ledger.look_places(feed), at
+    )
     accepted = [
         each
         for each in standing
@@ -185,8 +186,8 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     # A silence is not on record: the look, if there was one, is kept with the doubt that it raises.
     told = [each for each in findings if each.key in stored or not each.rule.has(Trait.SILENCE)]
     heard = _heard_now(ledger.last_heard(feed), reconciled)
-    complete = _completeness(ledger, feed, generations, told, stored, heard)
     places = ledger.look_places(feed)
+    complete = _completeness(ledger, feed, generations, told, stored, heard, places)
     by, proving = proving_looks(places)
     in_time = sorted(places, key=lambda each: each.looked_at)
     shown = _spread([(each.looked_at, each) for each in in_time], reconciled.taken_at)
@@ -197,7 +198,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     found = ledger.looks([each.snapshot_id for each in covering.places])
     looks = [found[each.snapshot_id] for each in covering.places if each.snapshot_id in found]
     if by is CompleteBy.RECORD_TIME:
-        looks = [one for each in looks if (one := look_of_window(iter((each,)), ()))]
+        looks = [look_of_window(each, (), ()) for each in looks]
     sums = ledger.look_sums([each.snapshot_id for each in shown.places])
     totals = ledger.landed_totals(
         feed,
@@ -277,9 +278,9 @@ def _completeness(
     findings: Sequence[Finding],
     stored: Mapping[tuple[object, ...], StoredFinding],
     heard: Heard,
+    places: Sequence[LookPlace],
     at: datetime | None = None,
 ) -> FeedCompleteness:
-    places = ledger.look_places(feed)
     by, proving = proving_looks(places)
     reading = _Reading(ledger, heard, places)
     if by is CompleteBy.READABLE:
@@ -346,19 +347,14 @@ class _Reading:
         for begin in range(0, len(proving), _LOOKS_AT_ONCE):
             some = proving[begin : begin + _LOOKS_AT_ONCE]
             firsts = list(self.looks([looks[0] for _, looks in some]))
-            if not firsts and not self.left:
-                return
             for first in firsts:
-                more = next(looks[1:] for at, looks in some if at == first.border_at)
-                look = look_of_window(chain([first], self.looks(more)), partitions)
-                if look:
-                    yield look
+                later = next(looks[1:] for at, looks in some if at == first.border_at)
+                yield look_of_window(first, self.looks(later), partitions)
 
     def _doubted(self, look: Look, place: LookPlace) -> Look:
         first_at, storage = self.places[0].looked_at, self.heard[Level.L2]
-        of_clock = _SET_BACK if place.is_ahead else None
-        doubt = look.doubt or of_clock or doubt_of_storage(look.looked_at, storage, first_at)
-        return replace(look, doubt=doubt)
+        doubt = doubt_of_order(place) or doubt_of_storage(look.looked_at, storage, first_at)
+        return replace(look, doubt=look.doubt or doubt)
 
 
 def _finding_parts(

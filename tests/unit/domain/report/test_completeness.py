@@ -439,8 +439,10 @@ class TimedWorld(World):
             borders = [self._border(partition, at) for partition in look.partitions]
             seen = replace(look, border_at=minute(at - at % 4), borders=borders)
             of_windows.setdefault(at - at % 4, []).append(seen)
-        found = [look_of_window(iter(of_windows[each]), ()) for each in sorted(of_windows)]
-        return [each for each in reversed(found) if each]
+        newest_first = sorted(of_windows, reverse=True)
+        return [
+            look_of_window(of_windows[each][0], of_windows[each][1:], ()) for each in newest_first
+        ]
 
     def _border(self, partition: int, at: int) -> int:
         """What the time index says of the newest window that is over."""
