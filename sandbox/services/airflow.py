@@ -193,12 +193,12 @@ class Airflow:
             return None
         return found
 
-    def token(self, user: str = ADMIN) -> str | None:
-        """A token for the REST API; None if the login is refused or nobody answers."""
+    def token(self, user: str = ADMIN, seconds: float = ANSWER_SECONDS) -> str | None:
+        """A token for the REST API; None if the login is refused or nobody answers in time."""
         login = {"username": user, "password": self.password(user)}
         try:
             answer = httpx.post(
-                f"{self.url}/auth/token", json=login, timeout=ANSWER_SECONDS, trust_env=False
+                f"{self.url}/auth/token", json=login, timeout=seconds, trust_env=False
             )
             return (
                 str(answer.json()["access_token"]) if answer.status_code == HTTP_CREATED else None
@@ -208,11 +208,13 @@ class Airflow:
 
     def make_pool(self) -> None:
         """See that the pool for Spark drivers exists: one at a time on a small machine."""
+        # A busy machine has just let us in, and may take its time to do so again.
+        patience = ANSWER_SECONDS * 4
         answer = httpx.post(
             f"{self.url}/api/v2/pools",
             json={"name": POOL, "slots": 1, "description": "Spark drivers on this machine"},
-            headers={"Authorization": f"Bearer {self.token()}"},
-            timeout=ANSWER_SECONDS * 4,
+            headers={"Authorization": f"Bearer {self.token(seconds=patience)}"},
+            timeout=patience,
             trust_env=False,
         )
         if answer.status_code not in (HTTP_CREATED, HTTP_CONFLICT):
