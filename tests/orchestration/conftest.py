@@ -165,6 +165,16 @@ def place(story: LedgerStory) -> PagePlace:
 
 
 @pytest.fixture
+def no_runs() -> None:
+    """A test that reads Airflow's record of runs begins without those of the tests before it."""
+    from airflow.models import DagRun
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.query(DagRun).delete()
+
+
+@pytest.fixture
 def _paused() -> Iterator[None]:
     """Each test begins with a repair that is paused, and has no run."""
     _pause_all()

@@ -342,6 +342,7 @@ def test_the_next_run_is_that_of_airflows_scheduler(place: PagePlace) -> None:
     ]
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_the_first_sentence_knows_what_airflow_knows(place: PagePlace) -> None:
     from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun

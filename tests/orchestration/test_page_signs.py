@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("known_dags"), pytest.mark.filterwarnings("default")]
+pytestmark = [
+    pytest.mark.usefixtures("known_dags", "no_runs"),
+    pytest.mark.filterwarnings("default"),
+]
 NOW = datetime.now(UTC)
 Ran = Callable[..., None]
 

@@ -50,7 +50,7 @@ from tallystick.domain.rules.n3_unfinished_batch import not_shown_yet
 from tallystick.domain.rules.rule import Trait
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState, Verdict
-from tallystick.errors import IngestionError, LedgerError
+from tallystick.errors import IngestionError, LedgerUnavailable
 from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.reports import LandedTotals, LookSums, WindowTotals
 from tallystick.workflows.comparing.second_reading import SecondReadReport
@@ -140,7 +140,7 @@ def store_report(services: Services, document: ReportDocument, made_by: Owner | 
     try:
         tell_complete(services.ledger, services.feed_name)
         _fold(services)
-    except LedgerError as error:
+    except LedgerUnavailable as error:
         log.info("What is complete is not told, or ranges not folded: %s", error.describe())
     return number
 
