@@ -186,6 +186,7 @@ def test_a_page_shows_one_part_at_a_time_and_its_address_says_which(vera: Person
         expect(page.get_by_role("navigation", name="Parts")).to_be_in_viewport()
     page.reload()
     expect(shown).to_have_text(["Batches"])
+    expect(page.locator(".tabs [aria-current]")).to_have_text("Batches")
     page.go_back()
     expect(shown).to_contain_text(["Last runs"])
     vera.go("/tallystick/feeds/orders?search=1#partitions")

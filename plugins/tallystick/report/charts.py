@@ -25,6 +25,7 @@ T = TypeVar("T")
 TALL: Final = 1000
 """The height of a plane on which values are drawn; a value's own height is a share of it."""
 _MOST_LABELS: Final = 4
+_SECONDS_SPAN: Final = timedelta(minutes=10)
 _SHORT_SPAN: Final = timedelta(days=4)
 _SIZES: Final = ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"))
 _VERDICTS: Final = tuple(Verdict)
@@ -141,6 +142,8 @@ def time_labels(instants: Sequence[datetime]) -> tuple[Label, ...]:
 
 def _instant(instant: datetime, span: timedelta) -> str:
     form = "%m-%d %H:%M" if span < _SHORT_SPAN else "%Y-%m-%d"
+    if timedelta(0) < span < _SECONDS_SPAN:
+        form = "%H:%M:%S"
     return instant.astimezone(UTC).strftime(form)
 
 

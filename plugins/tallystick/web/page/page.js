@@ -57,8 +57,7 @@
     new MutationObserver(wearIts).observe(airflow, { attributes: true, attributeFilter: ["class"] });
     wearIts();
   }
-  addEventListener("hashchange", markTab);
-  markTab();
+  for (const moment of ["hashchange", "load"]) addEventListener(moment, markTab);
   // Milliseconds since the page was asked for.
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
   setTimeout(follow, 2000);
