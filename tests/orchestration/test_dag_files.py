@@ -145,6 +145,7 @@ def test_a_task_builds_its_own_dag_alone_and_reads_no_other_feeds_file(
     )
 
     shutil.copytree(FEEDS, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "_defaults.yaml").write_text("spark: {pool: default_pool}\n")
     read: list[str] = []
     really = Path.read_bytes
     monkeypatch.setattr(
@@ -158,7 +159,10 @@ def test_a_task_builds_its_own_dag_alone_and_reads_no_other_feeds_file(
         mine = a_bag(DAGS / "tallystick_feeds.py")
     assert mine.import_errors == {}
     assert list(mine.dags) == [dag_id]
-    assert [name for name in read if name.endswith(".yaml")] == [f"{dag_id.partition('_')[2]}.yaml"]
+    assert [name for name in read if name.endswith(".yaml")] == [
+        "_defaults.yaml",
+        f"{dag_id.partition('_')[2]}.yaml",
+    ]
     assert set(mine.dags[dag_id].task_dict) == set(bag.dags[dag_id].task_dict)
 
 

@@ -120,3 +120,16 @@ def test_check_warns_of_settings_that_a_shared_kafka_connection_has_for_others(
         "Nothing was compared with the ledger: there is no ledger_default.",
         "warning: connection kafka_default: group.id: not used here.",
     ]
+
+
+def test_show_says_what_comes_from_the_defaults_and_is_that_feed_again(cli: CommandLine) -> None:
+    cli.write("_defaults", "complete_within: 2h\nnotify:\n- notifier: a.B\n")
+    cli.write("orders")
+    feed = load_feed(cli.folder, "orders")
+    told = cli("feed", "show", "orders")
+    assert told.out.startswith(
+        "# feeds/orders.yaml\n# complete_within: feeds/_defaults.yaml:1\n"
+        "# notify: feeds/_defaults.yaml:2\n"
+    )
+    cli.write("orders", told.out)
+    assert load_feed(cli.folder, "orders") == feed
