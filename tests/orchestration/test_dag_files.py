@@ -70,6 +70,22 @@ def test_only_batches_are_mapped(bag: Any) -> None:
     assert isinstance(group, MappedTaskGroup)
 
 
+def test_a_feed_s_labels_are_the_owner_and_the_tags_of_its_dags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(FEEDS / "orders.yaml", tmp_path)
+    (tmp_path / "_defaults.yaml").write_text(
+        "labels: {owner: ada, team: data, runbook: 'https://h/(a)'}\ncomplete_within: 2h\n"
+    )
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
+    dags = a_bag().dags
+    assert len(dags) == 4
+    for dag_id, dag in dags.items():
+        assert {*dag.tags} == {"tallystick", dag_id.split("_")[0], "owner:ada", "team:data"}
+        assert {each.owner for each in dag.tasks} == {"ada"}
+        assert "[Runbook](<https://h/(a)>)" in str(dag.doc_md)
+
+
 @pytest.mark.parametrize(
     "dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders", "repair_orders"]
 )

@@ -159,7 +159,7 @@ def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
         yield _Field(
             info.alias or name,
             kind if is_section else None,
-            name in ("conf", "arguments"),
+            name in ("conf", "arguments", "labels"),
             words or ("a section of keys" if is_section else None),
         )
 
