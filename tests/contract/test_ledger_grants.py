@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.report.news import Wish
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.errors import (
     ConfigurationError,
@@ -31,7 +32,7 @@ from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of, store_report
 from tallystick.workflows.reconciling.scrubbing import scrub
 from tallystick.workflows.repairing.repair import repair_feed
-from tallystick.workflows.telling import tell
+from tallystick.workflows.telling import Recipient, tell
 from tests.support.ledger_server import OWNER_ROLE, RUNNER_ROLE, LedgerServer
 from tests.support.ledger_story import finding_of
 from tests.support.scripted_broker import Kind, ScriptedBroker
@@ -67,7 +68,7 @@ def live(dsn: str, directory: Path) -> None:
     store_report(story.services(), report_of(story.services(), reconcile(story.services())))
     with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as turns:
         ledger.record_findings(FEED, [finding_of(0, 3)])
-        expect_none(tell(a_feed(), turns, ledger, {"a" * 16: lambda news: None}))
+        expect_none(tell(a_feed(), turns, ledger, {"a" * 16: Recipient(lambda news: None, Wish())}))
         accept_at_the_second_try(ledger)
         ledger.fold(FEED)
         ledger.note_hours(FEED, {"/landing/orders/gen=1/dt=2026-11-01/hour=11": "1 7"})

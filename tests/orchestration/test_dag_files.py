@@ -70,6 +70,36 @@ def test_only_batches_are_mapped(bag: Any) -> None:
     assert isinstance(group, MappedTaskGroup)
 
 
+def test_broken_defaults_are_one_import_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(FEEDS, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "_defaults.yaml").write_text("plan: {until: noww}\n")
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
+    bag = a_bag()
+    assert bag.dags == {}
+    [(file, error)] = bag.import_errors.items()
+    assert Path(file).name == "feed_problems.py"
+    assert error.count("_defaults.yaml:1: plan.until: 'noww' is not accepted") == 1
+    assert "orders.yaml" not in error
+
+
+def test_a_feed_s_labels_are_the_owner_and_the_tags_of_its_dags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(FEEDS / "orders.yaml", tmp_path)
+    (tmp_path / "_defaults.yaml").write_text(
+        "labels: {owner: ada, team: data, runbook: 'https://h/(a)'}\ncomplete_within: 2h\n"
+    )
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
+    dags = a_bag().dags
+    assert len(dags) == 4
+    for dag_id, dag in dags.items():
+        assert {*dag.tags} == {"tallystick", dag_id.split("_")[0], "owner:ada", "team:data"}
+        assert {each.owner for each in dag.tasks} == {"ada"}
+        assert "[Runbook](<https://h/(a)>)" in str(dag.doc_md)
+
+
 @pytest.mark.parametrize(
     "dag_id", ["ingest_orders", "ingest_windowed", "reconcile_orders", "repair_orders"]
 )
@@ -145,6 +175,7 @@ def test_a_task_builds_its_own_dag_alone_and_reads_no_other_feeds_file(
     )
 
     shutil.copytree(FEEDS, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "_defaults.yaml").write_text("spark: {pool: default_pool}\n")
     read: list[str] = []
     really = Path.read_bytes
     monkeypatch.setattr(
@@ -158,7 +189,10 @@ def test_a_task_builds_its_own_dag_alone_and_reads_no_other_feeds_file(
         mine = a_bag(DAGS / "tallystick_feeds.py")
     assert mine.import_errors == {}
     assert list(mine.dags) == [dag_id]
-    assert [name for name in read if name.endswith(".yaml")] == [f"{dag_id.partition('_')[2]}.yaml"]
+    assert [name for name in read if name.endswith(".yaml")] == [
+        "_defaults.yaml",
+        f"{dag_id.partition('_')[2]}.yaml",
+    ]
     assert set(mine.dags[dag_id].task_dict) == set(bag.dags[dag_id].task_dict)
 
 

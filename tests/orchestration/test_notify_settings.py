@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.alerts.notifiers import notifier_of, notifier_problems, recipient_of
-from tallystick.settings.feed import NotifierSettings
+from tallystick.alerts.notifiers import notifier_of, notifier_problems, recipient_of, wish_of
+from tallystick.domain.verdicts import Verdict
+from tallystick.settings.feed import NotifierSettings, Route
 from tallystick.settings.feeds import load_feed, read_feeds
 
 SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
@@ -64,6 +65,12 @@ WRONG = [
      " connection that holds it; accepted: "),
     (f"notify:\n- notifier: {SMTP}\n  arguments: {{to: a, x: [{{api_key: secret-word}}]}}",
      ":7: notify.0.arguments: a mapping is not accepted: it looks like a secret"),
+    ("notify:\n- notifier: a.B\n  when:\n    verdict: [LOSS]",
+     ":8: notify.0.when.verdict.0: 'LOSS' is not accepted;"
+     " accepted: SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, in a list"),
+    ("notify:\n- notifier: a.B\n  when: {labels: {tier: 1}}", ":7: notify.0.when.labels.tier: 1 is"
+     " not accepted: it does not read as text, put it in quotes"),
+    ("notify:\n- notifier: a.B\n  remind: daily", ":7: notify.0.remind: 'daily' is not accepted"),
     ("notify:\n- notifier: no.such.Notifier",
      ":6: notify.0.notifier: 'no.such.Notifier' is not accepted: it can't be imported: No module"),
     ("notify:\n- notifier: json.Nothing",
@@ -90,5 +97,20 @@ def test_another_argument_is_another_recipient() -> None:
     others = [
         NotifierSettings(notifier="a.C", arguments=first.arguments),
         NotifierSettings(notifier="a.B", arguments={"to": "a", "cc": "c"}),
+        first.model_copy(update={"when": Route(verdict=("PROVEN_LOSS",))}),
     ]
-    assert len({recipient_of(each) for each in (first, *others)}) == 3
+    assert len({recipient_of(each) for each in (first, *others)}) == 4
+    elsewhere = {"when": Route(labels={"team": "a"}), "remind": timedelta(hours=6)}
+    assert recipient_of(first.model_copy(update=elsewhere)) == recipient_of(first)
+
+
+def test_a_route_that_names_all_verdicts_also_hears_of_a_waiver(tmp_path: Path) -> None:
+    more = (
+        f"notify:\n- notifier: {SMTP}\n  arguments: {{to: a}}\n- notifier: {SMTP}\n  remind: 6h\n"
+        "  arguments: {to: b}\n  when: {verdict: [PROVEN_LOSS, PROVEN_DUP]}\n"
+    )
+    assert problems_of(tmp_path, more) == []
+    first, second = map(wish_of, load_feed(tmp_path, "orders").notify)
+    assert (first.verdicts, first.is_told_late, first.remind_after) == (None, True, None)
+    assert second.verdicts == {Verdict.PROVEN_LOSS, Verdict.PROVEN_DUP}
+    assert (second.is_told_late, second.remind_after) == (False, timedelta(hours=6))

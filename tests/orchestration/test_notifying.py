@@ -145,6 +145,29 @@ def test_people_hear_once_of_what_is_new_and_once_that_it_is_over(
     assert mailbox.subjects[1:] == ["Tallystick orders: PROVEN_OK (was PROVEN_LOSS), 1 over"]
 
 
+def test_people_hear_by_label_and_verdict_whose_feed_it_is(
+    stage: Stage, mailbox: Mailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def route(to: str, when: str) -> str:
+        mine = NOTIFIER.removeprefix("\nnotify:\n").replace("data@", f"{to}@")
+        return f"{mine}    when: {when}\n"
+
+    more = (
+        "\nlabels: {team: <data>, runbook: 'https://wiki.example.org/a?b=1&c=2'}\nnotify:\n"
+        + route("loss", "{verdict: [PROVEN_LOSS], labels: {team: <data>}}")
+        + route("unknown", "{verdict: [UNKNOWN]}")
+        + route("others", "{labels: {team: other}}")
+    )
+    dags = dags_with(monkeypatch, tmp_path, more)
+    run(dags["ingest_orders"])
+    _lose_a_file(stage)
+    assert run(dags["reconcile_orders"]).telling["notify"] == "success"
+    assert [each["To"] for each in mailbox.letters] == ["loss@example.org"]
+    assert "team: &lt;data&gt;" in mailbox.text(0)
+    assert '<a href="https://wiki.example.org/a?b=1&amp;c=2">' in mailbox.text(0)
+    assert {*dags["repair_orders"].tags} == {"tallystick", "repair", "team:<data>"}
+
+
 def test_a_mail_server_that_refuses_makes_no_run_red_and_loses_no_news(
     stage: Stage, mailbox: Mailbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.news import News
+from tallystick.domain.report.news import News, Wish
 from tallystick.domain.rules.findings import Finding
 from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
-from tallystick.workflows.telling import tell
+from tallystick.workflows.telling import Recipient, tell
 from tests.support.ledger_story import finding_of
 from tests.support.story import Story, a_feed, a_landed_story
 from tests.support.waivers import accept
@@ -40,6 +40,7 @@ class Post:
             new = [str(each.finding_id) for each in news.opened]
             over = [f"-{each.finding_id}" for each in news.over]
             late = ["late"] if news.late else ["in time"] if news.late_no_more else []
+            late += [f"again {each.finding_id}" for each in news.still]
             self.sent.append((recipient, " ".join(new + over + late)))
             self.before_end()
 
@@ -60,10 +61,13 @@ def place(ledger_dsn: str, tmp_path: Path) -> Iterator[tuple[Story, Ledger, Post
 Place = tuple[Story, Ledger, Post]
 
 
-def _told(place: Place, *recipients: str, feed: Feed | None = None) -> list[str]:
+ONCE, HOURLY = Wish(), Wish(remind_after=timedelta(hours=1))
+
+
+def _told(place: Place, *recipients: str, feed: Feed | None = None, wish: Wish = ONCE) -> list[str]:
     story, ledger, post = place
     with closing(Ledger(story.dsn)) as turns:
-        to = {each: post.to(each) for each in recipients or (ADA,)}
+        to = {each: Recipient(post.to(each), wish) for each in recipients or (ADA,)}
         return [str(each) for each in tell(feed or a_feed(), turns, ledger, to)]
 
 
@@ -135,6 +139,26 @@ def test_who_cannot_be_reached_is_told_later_and_keeps_nothing_from_others(place
 def test_two_tasks_at_once_tell_it_once(place: Place) -> None:
     _, _, post = place
     (number,) = _found(place, (1, 2))
+    _at_once(place)
+    assert post.take() == [(ADA, str(number))]
+
+
+def test_two_tasks_at_once_remind_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ledger, post = place
+    (number,) = _found(place, (1, 2))
+    _told(place)
+    post.take()
+    later = ledger.clock() + timedelta(hours=1)
+    monkeypatch.setattr(Ledger, "clock", lambda _: later)
+    _told(place)
+    assert post.take() == [], "only who wants it is reminded"
+    _at_once(place)
+    assert post.take() == [(ADA, f"again {number}")]
+
+
+def _at_once(place: Place) -> None:
+    """Two tasks tell, and the second one comes while the first one sends."""
+    _, _, post = place
     is_sending, may_end = threading.Event(), threading.Event()
 
     def linger() -> None:
@@ -142,7 +166,9 @@ def test_two_tasks_at_once_tell_it_once(place: Place) -> None:
         may_end.wait(20)
 
     post.before_end = linger
-    threads = [threading.Thread(target=_told, args=(place,)) for _ in range(2)]
+    threads = [
+        threading.Thread(target=_told, args=(place,), kwargs={"wish": HOURLY}) for _ in range(2)
+    ]
     threads[0].start()
     assert is_sending.wait(20)
     threads[1].start()
@@ -151,7 +177,6 @@ def test_two_tasks_at_once_tell_it_once(place: Place) -> None:
     may_end.set()
     for each in threads:
         each.join(20)
-    assert post.take() == [(ADA, str(number))]
 
 
 def test_what_two_people_accept_is_over_until_it_is_open_again(place: Place) -> None:
@@ -193,3 +218,17 @@ def test_a_feed_that_was_never_planned_is_late_too(place: Place) -> None:
     parts: dict[str, Any] = {"name": "other", "complete_within": timedelta(hours=2)}
     _told(place, feed=a_feed().model_copy(update=parts))
     assert post.take() == [(ADA, "late")]
+
+
+def test_a_reminder_that_could_not_be_sent_is_sent_by_the_next_task(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ledger, post = place
+    (number,) = _found(place, (1, 2))
+    _told(place)
+    later = ledger.clock() + timedelta(hours=1)
+    monkeypatch.setattr(Ledger, "clock", lambda _: later)
+    post.trouble[ADA] = OSError("the server is away")
+    assert _told(place, wish=HOURLY) == ["the server is away"]
+    _told(place, wish=HOURLY)
+    assert post.take() == [(ADA, str(number)), (ADA, f"again {number}")]

@@ -9,7 +9,10 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, Final
 
-from tallystick.settings.feed import Feed, NotifierSettings
+from tallystick.domain.report.news import Wish
+from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.verdicts import Verdict
+from tallystick.settings.feed import LATE, Feed, NotifierSettings
 
 _ACCEPTED: Final = "a class below airflow.sdk.BaseNotifier that can be imported, and its arguments"
 NotifierProblem = tuple[tuple[str | int, ...], str, str]
@@ -17,9 +20,18 @@ NotifierProblem = tuple[tuple[str | int, ...], str, str]
 
 
 def recipient_of(settings: NotifierSettings) -> str:
-    """By what the ledger knows who was told: another class or argument is somebody else."""
-    text = json.dumps([settings.notifier, settings.arguments], sort_keys=True)
+    """By what the ledger knows who was told: with another class, argument or verdict, others."""
+    told_of = sorted(settings.when.verdict)
+    text = json.dumps([settings.notifier, settings.arguments, told_of], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def wish_of(settings: NotifierSettings) -> Wish:
+    """What they want to be told of a feed that they are told of at all."""
+    told_of = settings.when.verdict
+    verdicts = frozenset(Verdict(each) for each in told_of if each != LATE)
+    hears_all = verdicts >= FAILING_VERDICTS
+    return Wish(None if hears_all else verdicts, LATE in told_of, settings.remind)
 
 
 def notifier_of(settings: NotifierSettings) -> Any:

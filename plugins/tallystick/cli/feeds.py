@@ -30,7 +30,14 @@ from tallystick.report.documents import Document, Part
 from tallystick.report.wording import counted
 from tallystick.settings.connections import connection_in
 from tallystick.settings.feed import Feed
-from tallystick.settings.feeds import feed_file, feed_names, load_feed, read_feeds, shown_path
+from tallystick.settings.feeds import (
+    feed_file,
+    feed_names,
+    inherited,
+    load_feed,
+    read_feeds,
+    shown_path,
+)
 from tallystick.settings.problems import FeedProblem
 from tallystick.settings.yaml_lines import KeyPath
 from tallystick.workflows.planning.comparing_file import edits_of
@@ -81,6 +88,8 @@ class FeedShowDocument(Document):
     format: str = "tallystick-feed-show-1"
     file: str
     feed: Mapping[str, Any]
+    inherited: Mapping[str, str]
+    """Where keys stand that the file has from `_defaults.yaml`."""
 
 
 class FeedRetireDocument(Document):
@@ -221,8 +230,9 @@ def _shown(stage: Stage, name: str) -> Answer:
     file = shown_path(feed_file(stage.folder, name))
     written = feed.model_dump(mode="json", by_alias=True)
     text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)
-    document = FeedShowDocument(file=file, feed=written)
-    return Answer(document, [f"# {file}", text.rstrip()])
+    document = FeedShowDocument(file=file, feed=written, inherited=inherited(stage.folder, name))
+    places = [f"# {key}: {place}" for key, place in document.inherited.items()]
+    return Answer(document, ["\n".join([f"# {file}", *places]), text.rstrip()])
 
 
 def _retired(stage: Stage, name: str, reason: str, by: str) -> Answer:

@@ -12,8 +12,8 @@ from airflow.sdk import DAG
 
 from tallystick.orchestration.airflow_releases import CronDataIntervalTimetable
 from tallystick.orchestration.complete_sensor import FeedCompleteSensor
-from tallystick.orchestration.dag_ids import DEADLINE, TAG, dag_id_of
-from tallystick.orchestration.ingest import TASK_DEFAULTS
+from tallystick.orchestration.dag_ids import DEADLINE
+from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.last_tasks import notify_after
 from tallystick.orchestration.page_link import PageLink
 from tallystick.settings.feed import Feed
@@ -34,16 +34,13 @@ def deadline_dag(feed: Feed) -> DAG | None:
     """A run for each window, from its end on; None for a feed without `complete_within`."""
     if feed.complete_within is None:
         return None
-    with DAG(
-        dag_id=dag_id_of(DEADLINE, feed.name),
+    with feed_dag(
+        DEADLINE,
+        feed,
+        words=_WORDS.format(feed=feed.name, within=feed.complete_within),
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
-        start_date=feed.schedule.start_date,
-        catchup=False,
         max_active_runs=_MOST_WINDOWS,
-        default_args=TASK_DEFAULTS,
-        tags=[TAG, "deadline"],
         description=f"Fails when a window of {feed.source.topic} is not complete in time",
-        doc_md=_WORDS.format(feed=feed.name, within=feed.complete_within),
     ) as dag:
         complete = WindowCompleteSensor(
             task_id=COMPLETE_TASK,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from airflow.sdk import DAG, Asset, Param, TriggerRule
@@ -21,7 +21,6 @@ from tallystick.domain.identities import BatchId, FeedName
 from tallystick.domain.offsets.ranges import OffsetRange, union_of
 from tallystick.errors import IngestionError
 from tallystick.orchestration.airflow_releases import (
-    BACKOFF_BY_TWO,
     AirflowFailException,
     AirflowSkipException,
     CronDataIntervalTimetable,
@@ -29,8 +28,9 @@ from tallystick.orchestration.airflow_releases import (
 )
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import bounded_by_airflow, open_ledger, services_of
-from tallystick.orchestration.dag_ids import INGEST, TAG, dag_id_of
+from tallystick.orchestration.dag_ids import INGEST
 from tallystick.orchestration.failures import failed_as_said, failed_check, in_airflow_terms
+from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.run_context import (
@@ -53,7 +53,6 @@ ANNOUNCE_TASK: Final = "announce"
 CHECK_TASK: Final = "check"
 PLANNED_AT: Final = "planned_at"
 MOST_RANGES: Final = 80
-OWNER: Final = "tallystick"
 _BY_RECORD_TIME: Final = (
     "This feed's plan.until is 'window_end': the run lands all records older than the window's end"
     " that are not landed yet, and each record lands under its own window, older ones too. A"
@@ -70,23 +69,6 @@ _BY_RUN: Final = (
 _DRAFT: Final = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
 
-def _refuse_unknown_conf(context: Context) -> None:
-    with in_airflow_terms():
-        require_known_conf(context)
-
-
-# Errors that no retry can mend fail at once, so retries are for what passes: a broker that
-# restarts. The configuration is asked before each task, because some run after others have failed.
-TASK_DEFAULTS: Final[dict[str, Any]] = {
-    "owner": OWNER,
-    "pre_execute": _refuse_unknown_conf,
-    "retries": 2,
-    "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": BACKOFF_BY_TWO,
-    "max_retry_delay": timedelta(minutes=10),
-}
-
-
 def ingest_dag(feed: Feed) -> DAG:
     """The feed's DAG; its runs land under their data interval.
 
@@ -99,16 +81,14 @@ def ingest_dag(feed: Feed) -> DAG:
             require_known_conf(context)
             window_of(feed.name, context)
 
-    with DAG(
-        dag_id=dag_id_of(INGEST, feed.name),
+    with feed_dag(
+        INGEST,
+        feed,
+        words=_words(feed),
+        task_defaults={"pre_execute": refuse_wrong_conf},
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
-        start_date=feed.schedule.start_date,
-        catchup=False,
         max_active_runs=1,
-        default_args=TASK_DEFAULTS | {"pre_execute": refuse_wrong_conf},
-        tags=[TAG, "ingest"],
         description=f"Lands the topic {feed.source.topic} below {feed.target.root}/{feed.name}",
-        doc_md=_words(feed),
     ) as dag:
         _tasks(feed)
     # After the tasks: each of them would copy the form, time and again.

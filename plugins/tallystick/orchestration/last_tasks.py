@@ -7,7 +7,7 @@ green or red as those are.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -102,19 +102,22 @@ def _instant_in(extra: Mapping[str, Any]) -> datetime | None:
 
 
 def notify_after(feed: Feed, last: Any) -> None:
-    """Add the task behind the last one of a DAG, where the feed's file names a notifier."""
-    if feed.notify:
+    """Add the task behind the last one of a DAG, where the feed has a notifier."""
+    if feed.notifiers:
         last >> FeedTask(task_id=NOTIFY_TASK, feed=feed, work=notify).as_teardown()
 
 
 def notify(feed: Feed, context: Context) -> None:
     """Tell each notifier its news; raises AirflowException at the end if one could not be told."""
-    from tallystick.alerts.notifiers import recipient_of
-    from tallystick.workflows.telling import tell
+    from tallystick.alerts.notifiers import recipient_of, wish_of
+    from tallystick.workflows.telling import Recipient, tell
 
     if is_dry_run(context):
         raise AirflowSkipException("A dry run: nobody is told.")
-    recipients = {recipient_of(each): _sender(feed, each, context) for each in feed.notify}
+    recipients = {
+        recipient_of(each): Recipient(partial(_send, feed, each, context), wish_of(each))
+        for each in feed.notifiers
+    }
     with in_airflow_terms(), open_ledger() as turns, open_ledger() as ledger:
         failures = tell(feed, turns, ledger, recipients)
     for error in failures:
@@ -126,14 +129,10 @@ def notify(feed: Feed, context: Context) -> None:
         )
 
 
-def _sender(feed: Feed, settings: NotifierSettings, context: Context) -> Callable[[News], object]:
-    return partial(_send, feed, settings, context)
-
-
 def _send(feed: Feed, settings: NotifierSettings, context: Context, news: News) -> None:
     from tallystick.alerts.notifiers import notifier_of
     from tallystick.report.news_words import words_of
 
-    words = words_of(feed.name, news, page_of_feed(feed.name))
+    words = words_of(feed.name, news, page_of_feed(feed.name), feed.labels)
     # A copy: a notifier adds its own arguments to what it is given.
     notifier_of(settings)({**context, "news": words})

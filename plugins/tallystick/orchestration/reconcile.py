@@ -15,10 +15,10 @@ from tallystick.orchestration.airflow_releases import (
     DownstreamTasksSkipped,
 )
 from tallystick.orchestration.connections import services_of
-from tallystick.orchestration.dag_ids import RECONCILE, TAG, dag_id_of
+from tallystick.orchestration.dag_ids import RECONCILE
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
+from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.report.safe_text import as_called, program
@@ -43,16 +43,13 @@ def reconcile_dag(feed: Feed) -> DAG:
     full read of landed files is one Spark application, which is parallel by itself: so no task here
     is mapped.
     """
-    with DAG(
-        dag_id=dag_id_of(RECONCILE, feed.name),
+    with feed_dag(
+        RECONCILE,
+        feed,
+        words=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
         schedule=CronTriggerTimetable(feed.reconcile.cron, timezone=feed.schedule.timezone),
-        start_date=feed.schedule.start_date,
-        catchup=False,
         max_active_runs=1,
-        default_args=TASK_DEFAULTS,
-        tags=[TAG, "reconcile"],
         description=f"Compares what was landed of {feed.source.topic} with broker and ledger",
-        doc_md=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
     ) as dag:
         look = FeedTask(
             task_id=RECONCILE_TASK,

@@ -12,10 +12,10 @@ from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.orchestration.airflow_releases import AirflowFailException, AirflowSkipException
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import bounded_by_airflow, services_of
-from tallystick.orchestration.dag_ids import REPAIR, TAG, dag_id_of
+from tallystick.orchestration.dag_ids import REPAIR
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.ingest import TASK_DEFAULTS
 from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.repair_conf import DIGESTS, NUMBERS, digests_of, numbers_of
 from tallystick.orchestration.run_context import (
@@ -39,16 +39,13 @@ _STEPS: Final = "steps"
 
 def repair_dag(feed: Feed) -> DAG:
     """The feed's third DAG, started by hand only."""
-    with DAG(
-        dag_id=dag_id_of(REPAIR, feed.name),
+    with feed_dag(
+        REPAIR,
+        feed,
+        words=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
         schedule=None,
-        start_date=feed.schedule.start_date,
-        catchup=False,
         max_active_runs=1,
-        default_args=TASK_DEFAULTS,
-        tags=[TAG, "repair"],
         description=f"Lands again what is missing or damaged of {feed.source.topic}",
-        doc_md=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
     ) as dag:
         begin = FeedTask(task_id=_BEGIN, feed=feed, work=begin_repair)
         settle = FeedTask(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 from typing import Final
@@ -27,16 +27,19 @@ class NewsWords:
     text: str
     link: str
     """Where Tallystick's page shows the feed."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The feed's own; the runbook's is a link."""
 
     @property
     def html(self) -> str:
         """The text, and where to read on, escaped."""
-        link = escape(self.link)
-        return f'<pre>{escape(self.text)}</pre><p><a href="{link}">{link}</a></p>'
+        links = (escape(each) for each in (self.link, self.labels.get("runbook")) if each)
+        read_on = "<br>".join(f'<a href="{each}">{each}</a>' for each in links)
+        return f"<pre>{escape(self.text)}</pre><p>{read_on}</p>"
 
 
-def words_of(feed: str, news: News, link: str) -> NewsWords:
-    """The news in words: what is new first, then what is over."""
+def words_of(feed: str, news: News, link: str, labels: Mapping[str, str]) -> NewsWords:
+    """The news in words: what is new, what is over, what still stands; then the feed's labels."""
     heads, lines = [], []
     if news.verdict is not news.verdict_before and news.verdict and news.verdict_before:
         heads.append(f"{news.verdict.value} (was {news.verdict_before.value})")
@@ -53,7 +56,15 @@ def words_of(feed: str, news: News, link: str) -> NewsWords:
     if news.over:
         heads.append(f"{len(news.over)} over")
         lines += _some("over", [(each, _ending(each)) for each in news.over])
-    return NewsWords(feed, f"Tallystick {feed}: {', '.join(heads)}", "\n".join(lines), link)
+    if news.still_late:
+        heads.append("still not complete")
+        lines.append(f"The window that ended at {_second(news.still_late)} is still not complete.")
+    if news.still:
+        heads.append(f"{len(news.still)} still open")
+        lines += _some("still", [(each, str(each.finding)) for each in news.still])
+    lines += [f"{name}: {value}" for name, value in labels.items()]
+    subject = f"Tallystick {feed}: {', '.join(heads)}"
+    return NewsWords(feed, subject, "\n".join(lines), link, labels)
 
 
 def _some(head: str, said: Sequence[tuple[StoredFinding, str]]) -> list[str]:

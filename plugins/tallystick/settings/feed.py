@@ -28,6 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from tallystick.settings import notation, spark_conf
 from tallystick.settings.cadence import WindowSchedule
+from tallystick.settings.labels import refusal_of_label
 
 T = TypeVar("T")
 
@@ -57,6 +58,17 @@ def _checked(check: Callable[[Any], T]) -> Callable[[Any], T]:
             raise _refused(str(error)) from None
 
     return validate
+
+
+def _without_refusals(
+    pairs: Mapping[str, str], refusal_of: Callable[[str, str], str | None]
+) -> Mapping[str, str]:
+    """The pairs; raises the reasons against those that are refused, by key."""
+    reasons = {key: refusal_of(key, value) for key, value in pairs.items()}
+    refusals = {key: reason for key, reason in reasons.items() if reason}
+    if refusals:
+        raise PydanticCustomError("refused_keys", "refused keys", {"refusals": refusals})
+    return pairs
 
 
 def _duration(value: object) -> timedelta:
@@ -112,6 +124,8 @@ ConnectionId = Annotated[
     Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,199}$"),
     Accepted("an Airflow connection id: letters, digits and _"),
 ]
+
+Pairs = Annotated[Mapping[str, str], BeforeValidator(lambda value: {} if value is None else value)]
 
 
 class Section(BaseModel):
@@ -235,23 +249,14 @@ class SparkSettings(Section):
     """Where landing tasks wait for their turn; it must exist, or Airflow never starts them."""
     max_application_time: Duration = timedelta(hours=6)
     """An application that runs for longer is ended, and its batch is held no longer."""
-    conf: Annotated[Mapping[str, str], Accepted("Spark properties, each a name and a value")] = (
-        Field(default_factory=dict)
+    conf: Annotated[Pairs, Accepted("Spark properties, each a name and a value")] = Field(
+        default_factory=dict
     )
-
-    @field_validator("conf", mode="before")
-    @classmethod
-    def _empty_conf(cls, value: object) -> object:
-        return {} if value is None else value
 
     @field_validator("conf", mode="after")
     @classmethod
     def _safe_conf(cls, value: Mapping[str, str]) -> Mapping[str, str]:
-        reasons = {key: spark_conf.refusal_of(key, setting) for key, setting in value.items()}
-        refusals = {key: reason for key, reason in reasons.items() if reason}
-        if refusals:
-            raise PydanticCustomError("refused_keys", "refused keys", {"refusals": refusals})
-        return value
+        return _without_refusals(value, spark_conf.refusal_of)
 
 
 class ReconcileSettings(Section):
@@ -281,6 +286,23 @@ class ReconcileSettings(Section):
     """Verdicts on which a reconcile run in Airflow fails; the others are told in its report."""
 
 
+LATE: Final = "LATE"
+"""No verdict, but told like one: a window that is not complete in time."""
+
+
+class Route(Section):
+    """What a notifier is told of; all that is not said here."""
+
+    verdict: Annotated[
+        tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE"], ...],
+        Accepted("SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, in a list"),
+        Field(strict=False),
+    ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE")
+    labels: Annotated[Pairs, Accepted("labels that a feed must have, each a name and a value")] = (
+        Field(default_factory=dict)
+    )
+
+
 class NotifierSettings(Section):
     """A notifier of Airflow's, told what is new of the feed and what is over."""
 
@@ -294,6 +316,9 @@ class NotifierSettings(Section):
     arguments: Annotated[
         Mapping[str, JsonValue], Accepted("the arguments of that class, each a name and a value")
     ] = Field(default_factory=dict)
+    when: Route = Route()
+    remind: Duration | None = None
+    """What stands is told again so long after all of it was told; None: once is enough."""
 
     @field_validator("arguments", mode="after")
     @classmethod
@@ -330,11 +355,25 @@ class Feed(Section):
     reconcile: ReconcileSettings = ReconcileSettings()
     notify: Annotated[
         tuple[NotifierSettings, ...],
-        Accepted("a list of notifiers, each with notifier and arguments"),
+        Accepted("a list of notifiers, each with notifier, arguments, when and remind"),
         Field(strict=False),
     ] = ()
     complete_within: Duration | None = None
     """How long after its end a window may take to be complete; None: nobody waits for it."""
+    labels: Annotated[Pairs, Accepted("labels, each a name and a value")] = Field(
+        default_factory=dict
+    )
+
+    @field_validator("labels", mode="after")
+    @classmethod
+    def _safe_labels(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        return _without_refusals(value, refusal_of_label)
+
+    @property
+    def notifiers(self) -> tuple[NotifierSettings, ...]:
+        """Those of `notify` that are told of a feed with these labels."""
+        mine = self.labels.items()
+        return tuple(each for each in self.notify if each.when.labels.items() <= mine)
 
     @property
     def windows(self) -> WindowSchedule | None:

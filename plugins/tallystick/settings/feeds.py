@@ -1,13 +1,15 @@
 """Reads the folder of feed files: every feed that is right, and everything that is wrong.
 
-One broken file never hides the others' feeds or the others' problems. Light on purpose: Airflow's
-DAG processor runs this every 30 seconds.
+1. One broken file never hides the others' feeds or the others' problems.
+2. What `_defaults.yaml` says, every feed's file says that does not say otherwise. Where it is wrong
+   by itself there is no feed, and only that is told.
+3. Light on purpose: Airflow's DAG processor runs this every 30 seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
@@ -16,15 +18,23 @@ from pydantic import ValidationError
 
 from tallystick.errors import ConfigurationError, FeedFileInvalid, FeedUnknown
 from tallystick.settings.feed import Feed
-from tallystick.settings.problems import FeedProblem, problems_of_document, problems_of_values
-from tallystick.settings.yaml_lines import KeyPath, YamlDocument, parse
+from tallystick.settings.problems import (
+    FeedProblem,
+    dotted,
+    problems_of_document,
+    problems_of_values,
+)
+from tallystick.settings.yaml_lines import KeyPath, YamlDocument, YamlTrouble, parse
 
 FOLDER_VARIABLE: Final = "TALLYSTICK_FEEDS"
 DEFAULT_FOLDER: Final = Path(__file__).resolve().parents[3] / "dags" / "feeds"
 _SUFFIXES: Final = (".yaml", ".yml")
 _FEW: Final = 12
-_VERBATIM: Final = (("spark", "conf"),)
+_VERBATIM: Final = (("spark", "conf"), ("labels",))
+_DEFAULTS: Final = "_defaults"
 _Place: TypeAlias = tuple[str, str]
+_Defaults: TypeAlias = YamlDocument | Sequence[FeedProblem]
+"""What all feeds of a folder say; or why nobody knows, and then there is no feed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +72,26 @@ def read_feeds(folder: Path, further: Further = _no_further) -> FeedFolder:
     """All feeds and all problems; raises ConfigurationError if there is no such folder."""
     feeds: dict[str, Feed] = {}
     paths: dict[str, Path] = {}
-    problems: list[FeedProblem] = []
+    defaults = _read_defaults(folder)
+    problems = [] if isinstance(defaults, YamlDocument) else list(defaults)
     for path in _feed_files(folder):
-        found = _read_file(path)
+        found = _read_file(path, defaults)
         if not isinstance(found, Feed):
             problems.extend(found)
         elif wrong := list(further(found)):
-            problems.extend(_further_problems(path, wrong))
+            problems.extend(_further_problems(_parsed(path, defaults), wrong))
         elif found.name in feeds:
             words = "is not accepted: another file of this folder declares the feed already"
             problems.append(FeedProblem(shown_path(path), 1, "feed", words, repr(found.name)))
         else:
             feeds[found.name], paths[found.name] = found, path
     owners = _owners(feeds.values())
-    nested = [_nested(paths[each.name], each, owners) for each in feeds.values()]
+    nested = [_nested(paths[each.name], defaults, each, owners) for each in feeds.values()]
     inside = {name: problem for name, problem in zip(feeds, nested, strict=True) if problem}
     return FeedFolder(
         {name: feed for name, feed in feeds.items() if name not in inside},
-        sorted([*problems, *inside.values()], key=lambda each: each.file),
+        # What stands in the defaults is one problem, however many feeds have it.
+        sorted(dict.fromkeys([*problems, *inside.values()]), key=lambda each: each.file),
     )
 
 
@@ -88,23 +100,37 @@ def load_feed(folder: Path, name: str) -> Feed:
 
     Raises FeedFileInvalid for its own file, FeedUnknown when there is none of that name.
     """
-    found = feed_as_written(folder, name)
-    others = (each for each in map(_read_file, _feed_files(folder)) if isinstance(each, Feed))
-    nested = _nested(feed_file(folder, name), found, _owners(others))
+    found, defaults = feed_as_written(folder, name), _read_defaults(folder)
+    others = (_read_file(each, defaults) for each in _feed_files(folder))
+    owners = _owners(each for each in others if isinstance(each, Feed))
+    nested = _nested(feed_file(folder, name), defaults, found, owners)
     if nested:
         raise FeedFileInvalid([str(nested)])
     return found
 
 
 def feed_as_written(folder: Path, name: str) -> Feed:
-    """The feed as its own file says, which is the only one that is read; raises as `load_feed`.
+    """The feed as its own file and the defaults say, and no other file; raises as `load_feed`.
 
     For who knows that the folder was read before: nobody compares the feed with the others.
     """
-    found = _read_file(feed_file(folder, name))
+    found = _read_file(feed_file(folder, name), _read_defaults(folder))
     if not isinstance(found, Feed):
         raise FeedFileInvalid([str(each) for each in found])
     return found
+
+
+def inherited(folder: Path, name: str) -> Mapping[str, str]:
+    """The keys that a right feed has from the defaults, dotted, each with its file and line."""
+    document = _parsed(feed_file(folder, name), _read_defaults(folder))
+    return {
+        dotted(path): f"{file}:{line}"
+        for path, (file, line) in document.places.items()
+        if file != document.file
+        # A section is told by its keys, a list as a whole.
+        and not any(isinstance(step, int) for step in path)
+        and not any(each[:-1] == path and isinstance(each[-1], str) for each in document.places)
+    }
 
 
 def _owners(feeds: Iterable[Feed]) -> Mapping[_Place, str]:
@@ -114,7 +140,9 @@ def _owners(feeds: Iterable[Feed]) -> Mapping[_Place, str]:
     }
 
 
-def _nested(path: Path, feed: Feed, owners: Mapping[_Place, str]) -> FeedProblem | None:
+def _nested(
+    path: Path, defaults: _Defaults, feed: Feed, owners: Mapping[_Place, str]
+) -> FeedProblem | None:
     """The problem of a root in which another feed lands: its readers would find this feed's rows.
 
     Other connections may be other file systems, so only feeds with the same one are compared.
@@ -124,10 +152,8 @@ def _nested(path: Path, feed: Feed, owners: Mapping[_Place, str]) -> FeedProblem
     directory = next((each for each in above if (connection, each) in owners), None)
     if directory is None:
         return None
-    document = parse(path.read_bytes(), verbatim=_VERBATIM)
     return FeedProblem(
-        shown_path(path),
-        document.line_of(("target", "root")),
+        *_parsed(path, defaults).place_of(("target", "root")),
         "target.root",
         f"is not accepted: it lies where feed {owners[connection, directory]} lands",
         repr(feed.target.root),
@@ -153,14 +179,12 @@ def feed_file(folder: Path, name: str) -> Path:
 
 
 def _further_problems(
-    path: Path, wrong: Iterable[tuple[KeyPath, str, str]]
+    document: YamlDocument, wrong: Iterable[tuple[KeyPath, str, str]]
 ) -> Iterator[FeedProblem]:
-    document = parse(path.read_bytes(), verbatim=_VERBATIM)
     for key, words, accepted in wrong:
         shown = document.texts.get(key)
-        dotted = ".".join(map(str, key))
-        line = document.line_of(key)
-        yield FeedProblem(shown_path(path), line, dotted, words, shown and repr(shown), accepted)
+        place = document.place_of(key)
+        yield FeedProblem(*place, dotted(key), words, shown and repr(shown), accepted)
 
 
 def _others(name: str, names: Sequence[str]) -> str:
@@ -173,7 +197,11 @@ def _others(name: str, names: Sequence[str]) -> str:
 
 
 def _feed_files(folder: Path) -> list[Path]:
-    """The feed files, sorted by name; hidden files and other kinds are none."""
+    """The feed files, sorted by name; hidden files, other kinds and the defaults are none."""
+    return [path for path in _yaml_files(folder) if path.stem != _DEFAULTS]
+
+
+def _yaml_files(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir())
     except OSError as error:
@@ -186,44 +214,84 @@ def _feed_files(folder: Path) -> list[Path]:
     return [path for path in entries if path.suffix in _SUFFIXES and not path.name.startswith(".")]
 
 
-def _read_file(path: Path) -> Feed | Sequence[FeedProblem]:
+def _read_defaults(folder: Path) -> _Defaults:
+    """What all feeds of the folder say, or what is wrong with that."""
+    paths = [path for path in _yaml_files(folder) if path.stem == _DEFAULTS]
+    if not paths:
+        return YamlDocument("", {})
+    document = _parsed(paths[0])
+    found = _validated(document)
+    problems = [] if isinstance(found, Feed) else [each for each in found if _is_of_defaults(each)]
+    if isinstance(document.values, dict) and "feed" in document.values:
+        words = "is not accepted here: a feed bears its own file's name"
+        problems.append(FeedProblem(*document.place_of(("feed",)), "feed", words))
+    if paths[1:]:
+        words = f"{document.file} has the folder's defaults: keep one of them"
+        problems.append(FeedProblem(shown_path(paths[1]), None, "", words))
+    return problems or document
+
+
+def _is_of_defaults(problem: FeedProblem) -> bool:
+    """False for a key that the feeds' files have; an item of a list stands in one file whole."""
+    return problem.words != "missing" or any(map(str.isdigit, problem.key.split(".")))
+
+
+def _read_file(path: Path, defaults: _Defaults) -> Feed | Sequence[FeedProblem]:
     """The feed, or why it is none."""
+    if not isinstance(defaults, YamlDocument):
+        return defaults
+    document = _parsed(path, defaults)
+    found = _validated(document)
+    # A default is right by itself: who has it must be told, too.
+    problems = [
+        each if each.file == document.file else replace(each, words=f"{each.words} ({path.stem})")
+        for each in ([] if isinstance(found, Feed) else found)
+    ]
+    misnamed = _misnamed(path.stem, document)
+    if misnamed and all(each.key != "feed" for each in problems):
+        problems.append(misnamed)
+    return found if isinstance(found, Feed) and not problems else sorted(problems, key=_place)
+
+
+def _parsed(path: Path, defaults: _Defaults = ()) -> YamlDocument:
+    """What stands in the file, laid over defaults that are right."""
     file = shown_path(path)
     try:
-        content = path.read_bytes()
+        document = parse(file, path.read_bytes(), verbatim=_VERBATIM)
     except OSError as error:
-        return [FeedProblem(file, None, "", f"it can't be read: {error.strerror}")]
-    document = parse(content, verbatim=_VERBATIM)
-    problems = list(problems_of_document(file, document))
+        trouble = YamlTrouble(None, (), f"it can't be read: {error.strerror}")
+        return YamlDocument(file, None, troubles=(trouble,))
+    return document.over(defaults) if isinstance(defaults, YamlDocument) else document
+
+
+def _validated(document: YamlDocument) -> Feed | Sequence[FeedProblem]:
+    problems = list(problems_of_document(document))
     if problems and document.values is None:
         return problems
-    feed: Feed | None = None
     try:
         feed = Feed.model_validate(document.values)
     except ValidationError as error:
         told = tuple(f"{each.key}." for each in problems)
         problems += [
             each
-            for each in problems_of_values(file, document, error)
+            for each in problems_of_values(document, error)
             if not f"{each.key}.".startswith(told)
         ]
-    misnamed = _misnamed(file, path.stem, document)
-    if misnamed and all(each.key != "feed" for each in problems):
-        problems.append(misnamed)
-    return feed if feed and not problems else sorted(problems, key=_place)
+        return sorted(problems, key=_place)
+    return problems or feed
 
 
-def _misnamed(file: str, stem: str, document: YamlDocument) -> FeedProblem | None:
+def _misnamed(stem: str, document: YamlDocument) -> FeedProblem | None:
     """The problem of a file that declares a feed of another name."""
     name = document.values.get("feed") if isinstance(document.values, dict) else None
     if not isinstance(name, str) or name == stem:
         return None
     words = "is not accepted: a feed bears its file's name"
-    return FeedProblem(file, document.line_of(("feed",)), "feed", words, repr(name), stem)
+    return FeedProblem(*document.place_of(("feed",)), "feed", words, repr(name), stem)
 
 
-def _place(problem: FeedProblem) -> tuple[int, str]:
-    return problem.line or 0, problem.key
+def _place(problem: FeedProblem) -> tuple[str, int, str]:
+    return problem.file, problem.line or 0, problem.key
 
 
 def shown_path(path: Path) -> str:

@@ -50,16 +50,15 @@ class FeedProblem:
         return "; ".join(clauses)
 
 
-def problems_of_document(file: str, document: YamlDocument) -> tuple[FeedProblem, ...]:
+def problems_of_document(document: YamlDocument) -> tuple[FeedProblem, ...]:
     """Returns the problems that YAML itself finds."""
     return tuple(
-        FeedProblem(file, each.line, _dotted(each.path), each.words) for each in document.troubles
+        FeedProblem(document.file, each.line, dotted(each.path), each.words)
+        for each in document.troubles
     )
 
 
-def problems_of_values(
-    file: str, document: YamlDocument, error: ValidationError
-) -> tuple[FeedProblem, ...]:
+def problems_of_values(document: YamlDocument, error: ValidationError) -> tuple[FeedProblem, ...]:
     """Returns the problems that the models find, at most one for each key."""
     found: dict[KeyPath, FeedProblem] = {}
     for details in error.errors(include_url=False):
@@ -67,9 +66,9 @@ def problems_of_values(
         if details["type"] == "refused_keys":
             for key, reason in details["ctx"]["refusals"].items():
                 inner = (*path, key)
-                found.setdefault(inner, _refused(file, document, inner, reason))
+                found.setdefault(inner, _refused(document, inner, reason))
         else:
-            found.setdefault(path, _problem(file, document, path, details))
+            found.setdefault(path, _problem(document, path, details))
     return tuple(found.values())
 
 
@@ -89,34 +88,32 @@ def _key_path(location: KeyPath) -> KeyPath:
     return tuple(path)
 
 
-def _problem(
-    file: str, document: YamlDocument, path: KeyPath, details: ErrorDetails
-) -> FeedProblem:
+def _problem(document: YamlDocument, path: KeyPath, details: ErrorDetails) -> FeedProblem:
     """One of pydantic's errors in our words."""
-    key, line = _dotted(path), document.line_of(path)
+    key = dotted(path)
     if details["type"] == "extra_forbidden":
         known = _known_keys(path[:-1])
         near = get_close_matches(str(path[-1]), known, n=1)
         return FeedProblem(
-            file,
-            line,
+            *document.place_of(path),
             key,
             "unknown key",
             accepted=", ".join(known),
             nearest=near[0] if near else None,
         )
     if details["type"] == "missing":
-        return FeedProblem(file, line, key, "missing", accepted=_accepted(path))
+        place = document.place_of(path, is_missing=True)
+        return FeedProblem(*place, key, "missing", accepted=_accepted(path))
     reason = str(details["msg"]) if details["type"] == "refused" else ""
     if details["type"] == "string_type" and path in document.texts:
         reason = "it does not read as text, put it in quotes"
-    return _refused(file, document, path, reason)
+    return _refused(document, path, reason)
 
 
-def _refused(file: str, document: YamlDocument, path: KeyPath, reason: str) -> FeedProblem:
+def _refused(document: YamlDocument, path: KeyPath, reason: str) -> FeedProblem:
     words = "is not accepted" + (f": {reason}" if reason else "")
     value = _shown_value(document, path)
-    return FeedProblem(file, document.line_of(path), _dotted(path), words, value, _accepted(path))
+    return FeedProblem(*document.place_of(path), dotted(path), words, value, _accepted(path))
 
 
 def _shown_value(document: YamlDocument, path: KeyPath) -> str:
@@ -162,7 +159,7 @@ def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
         yield _Field(
             info.alias or name,
             kind if is_section else None,
-            name in ("conf", "arguments"),
+            name in ("conf", "arguments", "labels"),
             words or ("a section of keys" if is_section else None),
         )
 
@@ -191,5 +188,6 @@ def _accepted(path: KeyPath) -> str | None:
     return found.accepted if found else "a mapping of keys, as in dags/feeds/orders.yaml"
 
 
-def _dotted(path: KeyPath) -> str:
+def dotted(path: KeyPath) -> str:
+    """The key as people write it."""
     return ".".join(str(step) for step in path)

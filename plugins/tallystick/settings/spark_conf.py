@@ -50,7 +50,8 @@ _SECRET_KEY: Final = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE: Final = re.compile(
-    r"(password|passwd|secret|token|jaas\.config)\s*=|LoginModule", re.IGNORECASE
+    r"(password|passwd|secret|token|jaas\.config)\s*=|LoginModule|://[^/\s:@]*:[^/\s@]+@",
+    re.IGNORECASE,
 )
 _KEY: Final = re.compile(r"spark\.[A-Za-z0-9._-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

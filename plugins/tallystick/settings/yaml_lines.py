@@ -1,4 +1,4 @@
-"""YAML with its line numbers: the values of a document, and on which line each key stands.
+"""YAML with its places: the values of a document, and in which file and line each key stands.
 
 Refuses what YAML allows and a settings file never needs: a key given twice, anchors that are used
 again, custom tags, several documents. Decides nothing about what the values mean.
@@ -7,12 +7,14 @@ again, custom tags, several documents. Decides nothing about what the values mea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import yaml
 
 KeyPath: TypeAlias = tuple[str | int, ...]
+Place: TypeAlias = tuple[str, int]
+"""A file, and a line from 1."""
 
 # libyaml's parser where the wheel has it: ten times as fast, and Airflow reads feeds all the time.
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -29,8 +31,8 @@ _NULL_TAG: Final = "tag:yaml.org,2002:null"
 class YamlTrouble:
     """The text can't be read, for this reason, at this place."""
 
-    line: int
-    """From 1."""
+    line: int | None
+    """From 1; None when there is no text."""
     path: KeyPath
     """Empty when it is not about one key."""
     words: str
@@ -40,22 +42,61 @@ class YamlTrouble:
 class YamlDocument:
     """One document: its values, and where they stand."""
 
+    file: str
     values: object
-    key_lines: Mapping[KeyPath, int] = field(default_factory=dict)
-    """Line (from 1) of each key; of the first item's dash for a list."""
+    places: Mapping[KeyPath, Place] = field(default_factory=dict)
+    """Of each key; of the first item's dash for a list."""
     texts: Mapping[KeyPath, str] = field(default_factory=dict)
     """Scalars exactly as they were written, without quotes."""
     troubles: tuple[YamlTrouble, ...] = ()
 
-    def line_of(self, path: KeyPath) -> int:
-        """Line of the key, or of the nearest parent that is there; 1 for the document itself."""
+    def place_of(self, path: KeyPath, *, is_missing: bool = False) -> Place:
+        """Place of the key, or of the nearest parent that is there; else the document's first line.
+
+        A missing key is missing in the document's own file, whatever lies under it.
+        """
         for length in range(len(path), 0, -1):
-            if path[:length] in self.key_lines:
-                return self.key_lines[path[:length]]
-        return 1
+            place = self.places.get(path[:length])
+            if place and (place[0] == self.file or not is_missing):
+                return place
+        return self.file, 1
+
+    def over(self, other: YamlDocument) -> YamlDocument:
+        """Both in one, with the places of both: this document's own keys win.
+
+        Mappings are merged key by key; all else takes the other's place. A null takes away what the
+        other one says.
+        """
+        replaced: list[KeyPath] = []
+        values = _merged(self.values, other.values, (), replaced)
+
+        def stays(path: KeyPath) -> bool:
+            return not any(path[: len(each)] == each for each in replaced)
+
+        places = {path: place for path, place in other.places.items() if stays(path)}
+        texts = {path: text for path, text in other.texts.items() if stays(path)}
+        return replace(
+            self, values=values, places={**places, **self.places}, texts={**texts, **self.texts}
+        )
 
 
-def parse(content: bytes, *, verbatim: Collection[KeyPath] = ()) -> YamlDocument:
+def _merged(mine: object, other: object, path: KeyPath, replaced: list[KeyPath]) -> object:
+    if not isinstance(mine, dict) or not isinstance(other, dict):
+        replaced.append(path)
+        return mine
+    found = dict(other)
+    for key, value in mine.items():
+        if key not in other:
+            found[key] = value
+        elif value is None:
+            replaced.append((*path, key))
+            del found[key]
+        else:
+            found[key] = _merged(value, other[key], (*path, key), replaced)
+    return found
+
+
+def parse(file: str, content: bytes, *, verbatim: Collection[KeyPath] = ()) -> YamlDocument:
     """The document. Scalars below a path in `verbatim` stay text, as they were written.
 
     Never raises: what could not be read is in `troubles`, and then `values` may be incomplete.
@@ -64,21 +105,25 @@ def parse(content: bytes, *, verbatim: Collection[KeyPath] = ()) -> YamlDocument
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        return YamlDocument(None, troubles=(YamlTrouble(line, (), "it is not UTF-8"),))
+        return _unreadable(file, line, "it is not UTF-8")
     loader = None
     try:
         if _is_too_deep(text):
-            return YamlDocument(None, troubles=(YamlTrouble(1, (), "it is nested too deeply"),))
+            return _unreadable(file, 1, "it is nested too deeply")
         loader = _LOADER(text)
         node = loader.get_single_node()
         if node is None:
-            return YamlDocument(None, troubles=(YamlTrouble(1, (), "it is empty"),))
-        return _Walk(loader, frozenset(verbatim)).document(node)
+            return _unreadable(file, 1, "it is empty")
+        return _Walk(file, loader, frozenset(verbatim)).document(node)
     except yaml.YAMLError as error:
-        return YamlDocument(None, troubles=(_syntax_trouble(text, error),))
+        return _unreadable(file, *_syntax_trouble(text, error))
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _unreadable(file: str, line: int, words: str) -> YamlDocument:
+    return YamlDocument(file, None, troubles=(YamlTrouble(line, (), words),))
 
 
 def _is_too_deep(text: str) -> bool:
@@ -94,35 +139,36 @@ def _is_too_deep(text: str) -> bool:
     return False
 
 
-def _syntax_trouble(text: str, error: yaml.YAMLError) -> YamlTrouble:
-    """The parser's words and line."""
+def _syntax_trouble(text: str, error: yaml.YAMLError) -> tuple[int, str]:
+    """The parser's line and words."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         words = f"it is no YAML: {error.problem or error.context}"
         if "alias" in (error.context or ""):
             words += " (a value that begins with * needs quotes)"
-        return YamlTrouble(line, (), words)
+        return line, words
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        return YamlTrouble(line, (), f"it is no YAML: {error.reason}")
-    return YamlTrouble(1, (), f"it is no YAML: {error}")
+        return line, f"it is no YAML: {error.reason}"
+    return 1, f"it is no YAML: {error}"
 
 
 class _Walk:
     """One pass over the nodes of a document."""
 
-    def __init__(self, loader: Any, verbatim: frozenset[KeyPath]) -> None:
+    def __init__(self, file: str, loader: Any, verbatim: frozenset[KeyPath]) -> None:
+        self.file = file
         self.loader = loader
         self.verbatim = verbatim
         self.seen: set[int] = set()
-        self.key_lines: dict[KeyPath, int] = {}
+        self.places: dict[KeyPath, Place] = {}
         self.texts: dict[KeyPath, str] = {}
         self.troubles: list[YamlTrouble] = []
 
     def document(self, node: yaml.Node) -> YamlDocument:
         values = self.value(node, ())
-        return YamlDocument(values, self.key_lines, self.texts, tuple(self.troubles))
+        return YamlDocument(self.file, values, self.places, self.texts, tuple(self.troubles))
 
     def value(self, node: yaml.Node, path: KeyPath) -> object:
         if node.tag not in _PLAIN_TAGS:
@@ -145,11 +191,11 @@ class _Walk:
                 continue
             key = key_node.value
             inner = (*path, key)
-            if inner in self.key_lines:
-                words = f"given twice, first on line {self.key_lines[inner]}"
+            if inner in self.places:
+                words = f"given twice, first on line {self.places[inner][1]}"
                 self.troubles.append(YamlTrouble(key_node.start_mark.line + 1, inner, words))
                 continue
-            self.key_lines[inner] = key_node.start_mark.line + 1
+            self.places[inner] = (self.file, key_node.start_mark.line + 1)
             yield key, self.value(value_node, inner)
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> object:
@@ -163,5 +209,5 @@ class _Walk:
             return node.value  # such as 2026-13-45: it only looks like a date
 
     def refuse(self, node: yaml.Node, path: KeyPath, words: str) -> None:
-        line = self.key_lines.get(path, node.start_mark.line + 1)
+        line = self.places[path][1] if path in self.places else node.start_mark.line + 1
         self.troubles.append(YamlTrouble(line, path, words))

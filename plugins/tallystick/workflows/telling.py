@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
-from tallystick.domain.report.news import News, Standing, Told, news_of, told_of
+from tallystick.domain.report.news import News, Standing, Told, Wish, news_of, told_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.verdicts import FindingState
 from tallystick.ledger.ledger import Ledger
@@ -24,27 +25,35 @@ from tallystick.workflows.reconciling.reporting import feed_completeness
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """Somebody who is told."""
+
+    send: Callable[[News], object]
+    wish: Wish
+
+
 def tell(
-    feed: Feed, turns: Ledger, ledger: Ledger, recipients: Mapping[str, Callable[[News], object]]
+    feed: Feed, turns: Ledger, ledger: Ledger, recipients: Mapping[str, Recipient]
 ) -> list[Exception]:
     """Why recipients could not be told, one error for each of these; the next call tells them.
 
-    `recipients` sends news, by who is told. `turns` holds a turn while `ledger` is asked, so they
+    `turns` holds a turn while `ledger` is asked, so they
     are two. Raises what the ledger raises.
     """
     name = FeedName(feed.name)
     failures: list[Exception] = []
-    for recipient, send in recipients.items():
+    for recipient, each in recipients.items():
         with turns.telling(name, recipient) as turn:
             now = standing_of(feed, ledger, turn.told)
-            news = news_of(turn.told, now)
+            news = news_of(turn.told, now, each.wish)
             try:
                 if news:
-                    send(news)
+                    each.send(news)
             except Exception as error:  # noqa: BLE001 - a notifier's class raises what it likes
                 failures.append(error)
                 continue
-            known = told_of(turn.told, now)
+            known = told_of(turn.told, now, each.wish)
             if known != turn.told:
                 turn.keep(known)
         if news:
@@ -72,6 +81,7 @@ def standing_of(feed: Feed, ledger: Ledger, told: Told | None) -> Standing:
         newest_finding=newest,
         verdict=heads[0].verdict if heads and heads[0].report else None,
         late_window=_late_window(feed, ledger),
+        at=ledger.clock(),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tallystick.settings.feeds import load_feed
 from tests.support.command_line import FEED_FILE, CommandLine
+from tests.support.repository import DOCS
 
 PROBLEM = "feeds/bad.yaml:4: plan.until: 'noww' is not accepted; accepted: now, window_end"
 
@@ -120,3 +121,30 @@ def test_check_warns_of_settings_that_a_shared_kafka_connection_has_for_others(
         "Nothing was compared with the ledger: there is no ledger_default.",
         "warning: connection kafka_default: group.id: not used here.",
     ]
+
+
+def test_show_says_what_comes_from_the_defaults_and_is_that_feed_again(cli: CommandLine) -> None:
+    cli.write("_defaults", "complete_within: 2h\nnotify:\n- notifier: a.B\n")
+    cli.write("orders")
+    feed = load_feed(cli.folder, "orders")
+    told = cli("feed", "show", "orders")
+    assert told.out.startswith(
+        "# feeds/orders.yaml\n# complete_within: feeds/_defaults.yaml:1\n"
+        "# notify: feeds/_defaults.yaml:2\n"
+    )
+    cli.write("orders", told.out)
+    assert load_feed(cli.folder, "orders") == feed
+
+
+def test_the_docs_begin_with_five_lines_that_are_a_whole_feed(cli: CommandLine) -> None:
+    text = (DOCS / "feeds.md").read_text()
+    first, _, rest = text.partition("```")[2].partition("```")
+    lines = first.splitlines()[1:]
+    assert (len(lines), lines[0]) == (5, "# dags/feeds/payments.yaml")
+    cli.write("payments", "\n".join(lines))
+    assert cli("feed", "check").code == 0
+    defaults = rest.partition("## Defaults")[2].partition("\n\n    ")[2].partition("\n\n")[0]
+    cli.write("_defaults", defaults.replace("\n    ", "\n"))
+    cli.write("payments", "\n".join(lines[:3]))
+    told = cli("feed", "check")
+    assert (told.code, told.out) == (0, "feeds: 1 feed in order, 0 problems.\n")

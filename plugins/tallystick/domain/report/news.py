@@ -3,16 +3,31 @@
 1. Nothing is told twice: what was told is part of the next comparison.
 2. Nothing that was recorded is left out: a finding that came and went in between is told as over.
 3. Who was never told anything hears of what stands, and of nothing that was over before.
+4. Who wants a reminder hears of what stands again, so long after all of it was told last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to be told."""
+
+    verdicts: Collection[Verdict] | None = None
+    """Of findings, and of the feed before and after a change; None: any."""
+    is_told_late: bool = True
+    remind_after: timedelta | None = None
+
+    def hears(self, *verdicts: Verdict | None) -> bool:
+        """True where one of them is of interest."""
+        return self.verdicts is None or any(each in self.verdicts for each in verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,8 @@ class Told:
     """None before the first report."""
     late_window: datetime | None = None
     """End of the first window that is not complete in time; None while none is late."""
+    reminded_at: datetime | None = None
+    """All that stands was told then; None while nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Standing:
     """Read before all others: what came meanwhile has a larger number."""
     verdict: Verdict | None
     late_window: datetime | None
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,10 @@ class News:
     """End of the window that was not complete in time; None where that was told, or none is."""
     late_no_more: datetime | None
     """End of the window that was told as late, and is complete now."""
+    still: Sequence[StoredFinding]
+    """Told before, and told again because they stand."""
+    still_late: datetime | None
+    """End of the window that was told as late before, and of which people are reminded."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -63,34 +85,53 @@ class News:
             or self.over
             or self.late
             or self.late_no_more
+            or self.still
+            or self.still_late
             or self.verdict is not self.verdict_before
         )
 
 
-def news_of(told: Told | None, now: Standing) -> News:
+def news_of(told: Told | None, now: Standing, wish: Wish) -> News:
     """What to tell; None is somebody who was never told anything.
 
     To them a verdict that nothing is wrong with is no news, nor is it to who was told something
     before the first report.
     """
     before = told or Told(verdict=_calm(now.verdict))
-    ended = now.ended if told else {}
-    late_since = before.late_window
+    standing = _heard(now.open_findings, wish)
+    verdict_before = before.verdict or _calm(now.verdict)
+    late_since = before.late_window if wish.is_told_late else None
+    late_now = now.late_window if wish.is_told_late else None
+    is_due = _is_due(before, now, wish)
     return News(
-        opened=[
-            each
-            for number, each in sorted(now.open_findings.items())
-            if number not in before.open_findings
-        ],
-        over=[each for _, each in sorted(ended.items())],
+        opened=[each for number, each in standing if number not in before.open_findings],
+        over=[each for _, each in _heard(now.ended if told else {}, wish)],
         verdict=now.verdict,
-        verdict_before=before.verdict or _calm(now.verdict),
-        late=now.late_window if late_since is None else None,
-        late_no_more=late_since if now.late_window is None else None,
+        verdict_before=(verdict_before if wish.hears(now.verdict, verdict_before) else now.verdict),
+        late=late_now if late_since is None else None,
+        late_no_more=late_since if late_now is None else None,
+        still=[each for number, each in standing if is_due and number in before.open_findings],
+        still_late=late_since if is_due and late_now else None,
     )
 
 
-def told_of(told: Told | None, now: Standing) -> Told:
+def _heard(
+    findings: Mapping[int, StoredFinding], wish: Wish
+) -> Sequence[tuple[int, StoredFinding]]:
+    return [
+        (number, each)
+        for number, each in sorted(findings.items())
+        if wish.verdicts is None or wish.hears(each.finding.verdict)
+    ]
+
+
+def _is_due(told: Told, now: Standing, wish: Wish) -> bool:
+    if told.reminded_at is None or wish.remind_after is None:
+        return False
+    return now.at - told.reminded_at >= wish.remind_after
+
+
+def told_of(told: Told | None, now: Standing, wish: Wish) -> Told:
     """What somebody knows who was told the news."""
     late = (told and told.late_window) or now.late_window
     # What has ended while this was read is in neither list: it is told the next time.
@@ -100,7 +141,17 @@ def told_of(told: Told | None, now: Standing) -> Told:
         newest_finding=now.newest_finding,
         verdict=now.verdict,
         late_window=late if now.late_window else None,
+        reminded_at=_reminded_at(told or Told(), now, wish),
     )
+
+
+def _reminded_at(told: Told, now: Standing, wish: Wish) -> datetime | None:
+    standing = {number for number, _ in _heard(now.open_findings, wish)}
+    is_late = wish.is_told_late and now.late_window is not None
+    if not standing and not is_late:
+        return None
+    stood = not standing.isdisjoint(told.open_findings) or (is_late and told.late_window)
+    return told.reminded_at if stood and not _is_due(told, now, wish) else now.at
 
 
 def _calm(verdict: Verdict | None) -> Verdict | None:

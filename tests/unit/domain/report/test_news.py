@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.report.document import KEPT_FOR, perhaps_thinned
-from tallystick.domain.report.news import Standing, Told, news_of, told_of
+from tallystick.domain.report.news import Standing, Told, Wish, news_of, told_of
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.verdicts import Verdict
 
@@ -31,7 +33,7 @@ def now(
     # The finding itself plays no part here.
     stored: Any = {each: each for each in found}
     over: Any = {each: each for each in ended}
-    return Standing(stored, over, newest, verdict, late)
+    return Standing(stored, over, newest, verdict, late, SEVEN)
 
 
 def told(*found: int, verdict: Verdict | None = OK, late: datetime | None = None) -> Told:
@@ -62,7 +64,7 @@ CASES: list[tuple[str, Told | None, Standing, dict[str, Any]]] = [
 def test_the_news_are_the_difference(
     before: Told | None, standing: Standing, expected: dict[str, Any]
 ) -> None:
-    news = news_of(before, standing)
+    news = news_of(before, standing, Wish())
     said: dict[str, Any] = {
         "opened": list(news.opened),
         "over": list(news.over),
@@ -77,8 +79,9 @@ def test_the_news_are_the_difference(
 def test_what_ends_while_it_is_read_is_told_the_next_time() -> None:
     before = told(3)
     torn = now([], [])  # it stood open no more, and had not ended yet when that was asked
-    assert not news_of(before, torn)
-    assert list(news_of(told_of(before, torn), now([], [3])).over) == [3]
+    assert not news_of(before, torn, Wish())
+    known = told_of(before, torn, Wish())
+    assert list(news_of(known, now([], [3]), Wish()).over) == [3]
 
 
 standings = st.builds(
@@ -92,10 +95,101 @@ standings = st.builds(
 
 @given(st.none() | st.builds(told, late=st.sampled_from([None, SIX])), standings)
 def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
-    known = told_of(before, standing)
+    known = told_of(before, standing, Wish())
     same = now(standing.open_findings, (), standing.verdict, standing.late_window)
-    assert not news_of(known, same)
-    assert told_of(known, same) == known
+    assert not news_of(known, same, Wish())
+    assert told_of(known, same, Wish()) == known
+
+
+def found_as(*verdicts: Verdict) -> Mapping[int, Any]:
+    """Findings 1, 2 ... of these verdicts."""
+    return {
+        number: SimpleNamespace(finding=SimpleNamespace(verdict=each))
+        for number, each in enumerate(verdicts, 1)
+    }
+
+
+LOSSES = Wish({LOSS}, is_told_late=False)
+LATE_ONLY = Wish(())
+
+
+@pytest.mark.parametrize(
+    ("wish", "opened", "change", "late"),
+    [
+        (Wish(), [1, 2], (LOSS, OK), SIX),
+        (LOSSES, [1], (LOSS, OK), None),
+        (Wish({UNKNOWN}), [2], None, SIX),
+        (LATE_ONLY, [], None, SIX),
+    ],
+    ids=["all", "losses", "unknown", "late windows"],
+)
+def test_people_hear_of_the_verdicts_they_want(
+    wish: Wish, opened: list[int], change: tuple[Verdict, Verdict] | None, late: datetime | None
+) -> None:
+    worse = Standing(found_as(LOSS, UNKNOWN), {}, 2, LOSS, SIX, SEVEN)
+    news, known = news_of(told(), worse, wish), told_of(told(), worse, wish)
+    assert [each.finding.verdict for each in news.opened] == [
+        worse.open_findings[each].finding.verdict for each in opened
+    ]
+    said = (news.verdict, news.verdict_before) if news.verdict != news.verdict_before else None
+    assert (said, news.late) == (change, late)
+    cured = Standing({}, found_as(LOSS, UNKNOWN), 2, OK, None, SEVEN)
+    news = news_of(known, cured, wish)
+    assert [each.finding.verdict for each in news.over] == [
+        cured.ended[each].finding.verdict for each in opened
+    ]
+    assert (news.verdict is not news.verdict_before, news.late_no_more) == (bool(change), late)
+
+
+HOURLY = Wish(remind_after=timedelta(hours=1))
+
+
+def heard(wish: Wish, *steps: Standing) -> list[str]:
+    """What somebody is told at each step."""
+    known: Told | None = None
+    said = []
+    for each in steps:
+        news = news_of(known, each, wish)
+        known = told_of(known, each, wish)
+        parts: dict[str, Any] = {
+            "new": news.opened, "over": news.over, "still": news.still,
+            "late": news.late, "still late": news.still_late,
+        }  # fmt: skip
+        said.append(", ".join(name for name, part in parts.items() if part))
+    return said
+
+
+def at(minute: int, *found: int, ended: Iterable[int] = (), late: bool = False) -> Standing:
+    standing = now(found, ended, late=SIX if late else None)
+    return replace(standing, at=SEVEN + timedelta(minutes=minute))
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([at(0, 1), at(59, 1), at(60, 1), at(119, 1), at(120, 1)],
+         ["new", "", "still", "", "still"]),
+        ([at(0, 1), at(59, 1, 2), at(60, 1, 2)], ["new", "new", "still"]),
+        ([at(0, 1), at(30, ended=[1]), at(60), at(70, 2), at(129, 2)],
+         ["new", "over", "", "new", ""]),
+        ([at(0, 1), at(30, 2, ended=[1]), at(60, 2), at(90, 2)], ["new", "new, over", "", "still"]),
+        ([at(0, late=True), at(30, late=True), at(60, late=True), at(120)],
+         ["late", "", "still late", ""]),
+    ],
+    ids=["each hour", "others' news do not put it off", "over", "another one", "late"],
+)  # fmt: skip
+def test_what_stands_is_told_again_so_long_after_all_of_it_was_told(
+    steps: list[Standing], said: list[str]
+) -> None:
+    assert heard(HOURLY, *steps) == said
+    silent = [each for each in heard(Wish(), *steps) if "still" in each]
+    assert silent == [], "nobody is reminded who did not ask for it"
+
+
+def test_nobody_is_reminded_of_what_they_do_not_want_to_hear() -> None:
+    wish = Wish({LOSS}, is_told_late=False, remind_after=timedelta(hours=1))
+    steps = [replace(at(each, late=True), open_findings=found_as(UNKNOWN)) for each in (0, 60, 120)]
+    assert heard(wish, *steps) == ["", "", ""]
 
 
 NOW = datetime(2026, 11, 8, 12, tzinfo=UTC)
