@@ -15,6 +15,8 @@ from typing import Any
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.plain_json import from_plain
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.rules.findings import FAILING_VERDICTS
@@ -71,6 +73,8 @@ class FeedHead:
 
     feed: FeedName
     topic: str
+    described: FeedInFile | None
+    """By the newest plan; None before one has told it."""
     partitions: int
     report: ReportHead | None
     looked_at: datetime | None
@@ -367,6 +371,7 @@ def _feed_head(
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
+        described=row.described and from_plain(FeedInFile, row.described),
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,

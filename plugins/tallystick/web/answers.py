@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
@@ -46,6 +47,8 @@ class FeedAnswer(Part):
 
     feed: str
     topic: str
+    described: FeedInFile | None = None
+    """As its file was at the newest plan."""
     verdict: Verdict
     """The worst of what stands now; UNKNOWN where nobody could tell."""
     complete_up_to: datetime | None

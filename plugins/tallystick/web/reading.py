@@ -389,6 +389,7 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
     return FeedAnswer(
         feed=head.feed,
         topic=head.topic,
+        described=head.described,
         verdict=head.verdict,
         complete_up_to=head.complete_up_to,
         complete_by=head.complete.by if head.complete else None,

@@ -1,6 +1,6 @@
 -- name: feed_heads
 -- Each feed that is not retired, or the named one, with its newest report and its newest look.
-SELECT f.feed, f.topic,
+SELECT f.feed, f.topic, f.described,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
        s.looked_at, s.border_at, s.shown, s.leaderless_count, c.up_to, c.by, c.told_at,
        logs.partitions, logs.numbers, logs.frontiers, logs.seen, logs.empty
