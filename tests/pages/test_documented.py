@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from tallystick.domain.planning.feed_edits import FeedInFile
+from tallystick.ledger.batches import Replaced
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 from tallystick.web import answers
@@ -15,6 +16,7 @@ from tests.support.repository import DOCS
 
 ANSWERS: list[type] = [
     BatchHead,
+    Replaced,
     FeedInFile,
     ReportHead,
     RunHead,

@@ -21,7 +21,7 @@ from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
 from tallystick.report.wording import late_text
-from tallystick.web import reading, stored_reports
+from tallystick.web import landed, reading, stored_reports
 from tallystick.web.answers import (
     AskedRunPart,
     DryRunLine,
@@ -58,9 +58,9 @@ AN_ASKED_RUN = AskedRunPart(
 
 
 def a_run(**more: Any) -> RunAnswer:
-    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "batches": [], "report": None}
+    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "report": None, "findings": []}
     return RunAnswer(
-        feed="orders", owner="reconcile_orders/r1", **{"findings": []} | nothing | more
+        feed="orders", owner="reconcile_orders/r1", **{"batches": [], "ranges": {}} | nothing | more
     )
 
 
@@ -143,7 +143,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "shown_troubles": 1,
                 "acts": acts,
                 "partitions": partitions_of(ledger, FEED, Search(limit=1)),
-                "batches": reading.batches_of(ledger, FEED, None, 1),
+                "batches": landed.batches_of(ledger, FEED, None, 1),
                 "reports": reading_reports.reports,
                 "drawn": stored_reports.NewestDrawings().of(ledger, FEED),
                 "search": "",
@@ -182,6 +182,10 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "wrong": BAD,
                 "sent": {"reason": BAD, "until": BAD},
             },
+        ),
+        "batch": (
+            f"/batches/{failing.batch_id}",
+            {"answer": landed.batch_of(ledger, failing.batch_id, FEED)},
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
         "no_plan": ("/dag", {"feed": BAD, "signs": ()}),

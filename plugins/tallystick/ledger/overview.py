@@ -23,6 +23,7 @@ from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
+from tallystick.ledger.batches import Replaced, replaced_among
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import read_finding
 from tallystick.ledger.look_columns import Shown
@@ -158,6 +159,10 @@ class BatchHead:
     holes: int | None
     length_bytes: int | None
     files: int
+    partitions: int
+    """Of which it has rows; before the commit, of which it claims offsets."""
+    replaced: Replaced | None
+    """None while all its files are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +341,8 @@ def _batch_heads(
         batch_ids=None if batch_ids is None else list(batch_ids),
         most=most,
     )
-    return [_batch_head(row) for row in rows]
+    replaced = replaced_among(transaction, [row.batch_id for row in rows])
+    return [_batch_head(row, replaced.get(row.batch_id)) for row in rows]
 
 
 def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str, Heard]:
@@ -411,7 +417,7 @@ def _run_head(row: Any) -> RunHead:
     )
 
 
-def _batch_head(row: Any) -> BatchHead:
+def _batch_head(row: Any, replaced: Replaced | None) -> BatchHead:
     return BatchHead(
         number=row.batch_number,
         batch_id=BatchId(row.batch_id),
@@ -431,4 +437,6 @@ def _batch_head(row: Any) -> BatchHead:
         holes=row.hole_count,
         length_bytes=row.byte_count,
         files=row.files,
+        partitions=row.partitions,
+        replaced=replaced,
     )

@@ -14,7 +14,8 @@ from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
-from tallystick.report.documents import ExplainDocument, Part
+from tallystick.report.batch_parts import BatchPart, FilePart
+from tallystick.report.documents import ExplainDocument, Part, RangePart
 
 
 class NextRunPart(Part):
@@ -129,8 +130,21 @@ class BatchesAnswer(Part):
 
     feed: str
     batches: Sequence[BatchHead]
+    ranges: Mapping[str, Sequence[RangePart]]
+    """By batch; of those with few partitions."""
     before: int | None
     """To ask for the next page; null on the last one."""
+
+
+class BatchAnswer(Part):
+    """One batch: what it holds, where, and who says so."""
+
+    feed: str
+    batch: BatchPart
+    files: Sequence[FilePart]
+    """One for each file and partition, those that a repair has replaced, too."""
+    commands: Sequence[str]
+    """To read it; none where readers find nothing of it."""
 
 
 class FindingsAnswer(Part):
@@ -237,6 +251,8 @@ class RunAnswer(Part):
     windows: Sequence[Window | None]
     planned_at: datetime | None
     batches: Sequence[BatchHead]
+    ranges: Mapping[str, Sequence[RangePart]]
+    """By batch; of those with few partitions."""
     findings: Sequence[FindingPart]
     report: ReportHead | None
     """The report that it has made; its findings are told as they stand now."""

@@ -222,6 +222,12 @@ async def run(
     return _page(request, "run.html", answer=answer, acts=acts)
 
 
+@pages.get("/batches/{batch_id}")
+async def batch(request: Request, batch_id: Name, user: PageReader, desk: Desk) -> Response:
+    """A batch: its offsets, its files, its proof, and how to read it."""
+    return _page(request, "batch.html", answer=await routes.batch(batch_id, user, desk))
+
+
 @pages.get("/findings/{number}")
 async def finding(
     request: Request, number: Number, user: PageReader, desk: Desk, airflow: Airflow

@@ -127,7 +127,13 @@ SELECT b.batch_number, b.batch_id, b.label, b.window_from, b.window_until, b.sta
        b.published_by, b.record_count, b.hole_count, b.byte_count,
        CASE WHEN b.lease_until > clock_timestamp() THEN b.holder END AS holder,
        committer.owner AS committed_by, newest.outcome,
-       (SELECT count(*) FROM file WHERE file.batch_id = b.batch_id) AS files
+       (SELECT count(*) FROM file WHERE file.batch_id = b.batch_id) AS files,
+       CASE WHEN b.committed_by IS NULL
+            THEN (SELECT count(*) FROM offset_range r
+                   WHERE r.batch_id = b.batch_id AND r.state = 'claimed')
+            ELSE (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
+                    FROM (SELECT unnest(range_agg(f.partitions)) AS run
+                            FROM file f WHERE f.batch_id = b.batch_id) held) END AS partitions
   FROM batch b JOIN plan p USING (plan_id)
   LEFT JOIN attempt committer ON committer.attempt_id = b.committed_by
   LEFT JOIN attempt newest ON newest.batch_id = b.batch_id AND newest.token = b.newest_token
