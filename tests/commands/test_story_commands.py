@@ -168,6 +168,26 @@ def test_files_for_people(landing: CommandLine) -> None:
     assert (told["file_count"], told["total_bytes"]) == (len(once), sum(once.values()))
 
 
+def test_files_find_the_one_that_holds_an_offset(landing: CommandLine) -> None:
+    batch_ids = [each["batch_id"] for each in landed(landing)["batches"]]
+    told = landing("files", "orders", "--find", "orders-1 6", "--json")
+    assert told.code == 0
+    [place] = told.json["places"]
+    assert (place["state"], place["batch_id"] in batch_ids) == ("landed", True)
+    [file] = place["files"]
+    assert (file["partition"], file["from_offset"], file["until_offset"]) == (1, 0, 7)
+    lines = landing("files", "orders", "--find", "orders-1 6").out.splitlines()
+    assert lines[0].startswith("landed: Offset 6 of orders-1 is landed. Batch ")
+    assert lines[1] == f"  {file['path']}"
+    aborted = landing("files", "orders", "--find", "0 11").out
+    assert aborted.startswith(
+        "hole: Offset 11 of orders-0 has no record: its transaction was aborted"
+    )
+    wrong = landing("files", "orders", "--find", "payments-0 5")
+    assert wrong.code == 2
+    assert "a partition and an offset (orders-3 41007)" in wrong.err
+
+
 def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> None:
     assert landing("batches", "orders").out == "Feed orders has no batch yet.\n"
     landed(landing)
@@ -195,9 +215,7 @@ def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> No
     [(1, "2026-11-01 00:00-01:00"), (24, "2026-11-01 00:00-24:00"),
      (25, "2026-11-01 00:00-2026-11-02 01:00"), (48, "2026-11-01 00:00-2026-11-03 00:00")],
 )  # fmt: skip
-def test_a_batch_is_one_short_line_and_says_what_replaced_it(
-    hours: int, shown: str
-) -> None:
+def test_a_batch_is_one_short_line_and_says_what_replaced_it(hours: int, shown: str) -> None:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     batch = BatchPart(
         batch_id="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,

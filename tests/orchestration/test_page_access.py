@@ -26,6 +26,7 @@ EXAMPLES = {
     "/api/feeds/{feed}": "/api/feeds/orders",
     "/api/feeds/{feed}/partitions": "/api/feeds/orders/partitions",
     "/api/feeds/{feed}/batches": "/api/feeds/orders/batches",
+    "/api/feeds/{feed}/find": "/api/feeds/orders/find?what=0+5",
     "/api/feeds/{feed}/findings": "/api/feeds/orders/findings",
     "/api/feeds/{feed}/changes": "/api/feeds/orders/changes?earlier=1&later=1",
     "/api/feeds/{feed}/reports": "/api/feeds/orders/reports",
@@ -36,6 +37,7 @@ EXAMPLES = {
     "/api/run": f"/api/run?{RUN}",
     "/": "/",
     "/feeds/{feed}": "/feeds/orders",
+    "/feeds/{feed}/find": "/feeds/orders/find?what=0+5",
     "/feeds/{feed}/changes": "/feeds/orders/changes?earlier=1&later=1",
     "/feeds/{feed}/reports": "/feeds/orders/reports",
     "/feeds/{feed}/reports/{number}": "/feeds/orders/reports/1",
@@ -423,5 +425,8 @@ def test_an_address_that_is_not_understood_says_which_part(place: PagePlace) -> 
         422,
         "What was sent is not understood: query.limit.",
     )
+    wrong = client.get("/feeds/orders/find", params={"what": "a thing"})
+    assert wrong.status_code == 422
+    assert "Feed orders has nothing that is called so. Give a partition and an offset" in wrong.text
     for address in ("/findings/none", f"/api/findings/{2**63}", "/feeds/%00", "/run?dag_id=%00"):
         assert client.get(address).status_code == 422

@@ -17,9 +17,11 @@ from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.looks import CameLate
+from tallystick.domain.report.whereabouts import Place
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
+from tallystick.report.whereabouts import FindDocument, PlacePart
 from tallystick.report.wording import late_text
 from tallystick.web import landed, reading, stored_reports
 from tallystick.web.answers import (
@@ -186,6 +188,14 @@ def pages(story: LedgerStory) -> dict[str, str]:
         "batch": (
             f"/batches/{failing.batch_id}",
             {"answer": landed.batch_of(ledger, failing.batch_id, FEED)},
+        ),
+        "find": (
+            "/feeds/orders/find",
+            {
+                "answer": FindDocument(
+                    feed=FEED, asked=BAD, places=[PlacePart(state=Place.LOST, said=BAD)]
+                )
+            },
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
         "no_plan": ("/dag", {"feed": BAD, "signs": ()}),

@@ -1,8 +1,9 @@
-"""`batches` and `files`: what is on record. Asks the ledger only."""
+"""`batches` and `files`: what is on record, and where a record is. Asks the ledger only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -10,8 +11,10 @@ from tallystick.cli.answers import Answer, Block, Table, deliver, hole_count
 from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
+from tallystick.errors import ConfigurationError
 from tallystick.report.batch_parts import BatchPart, FilePart, batch_part, file_parts
 from tallystick.report.documents import Document
+from tallystick.report.whereabouts import FOUND_BY, FindDocument, whereabouts
 from tallystick.report.wording import counted, grouped, window_text
 
 
@@ -40,9 +43,24 @@ def batches(context: typer.Context, feed: FeedArgument, as_json: JsonOption = Fa
     deliver(lambda: _batches(stage_of(context), feed), as_json=as_json)
 
 
-def files(context: typer.Context, feed: FeedArgument, as_json: JsonOption = False) -> None:
-    """List the feed's committed files with their offsets. Asks the ledger only."""
-    deliver(lambda: _files(stage_of(context), feed), as_json=as_json)
+FindOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--find",
+        metavar="WHAT",
+        help="Only where this is: \"orders-3 41007\", an instant, a batch's id, a file's name.",
+    ),
+]
+
+
+def files(
+    context: typer.Context, feed: FeedArgument, what: FindOption = None, as_json: JsonOption = False
+) -> None:
+    """List the feed's committed files with their offsets, or find one. Asks the ledger only."""
+    stage = stage_of(context)
+    deliver(
+        lambda: _files(stage, feed) if what is None else _find(stage, feed, what), as_json=as_json
+    )
 
 
 def _batches(stage: Stage, name: str) -> Answer:
@@ -63,6 +81,24 @@ def _files(stage: Stage, name: str) -> Answer:
         files=parts,
     )
     return Answer(document, files_view(document))
+
+
+def _find(stage: Stage, name: str, what: str) -> Answer:
+    with stage.ledger_of_feed(name) as (ledger, _):
+        document = whereabouts(ledger, FeedName(name), what)
+    if document is None:
+        raise ConfigurationError("--find", what, FOUND_BY)
+    return Answer(document, find_view(document))
+
+
+def find_view(document: FindDocument) -> list[Block]:
+    """Where it is, and in which files."""
+    blocks: list[Block] = []
+    for place in document.places:
+        batch = f" Batch {place.batch_id}." if place.batch_id else ""
+        blocks += [f"{place.state.value}: {place.said}{batch}"]
+        blocks += [f"  {path}" for path in dict.fromkeys(each.path for each in place.files)]
+    return [*blocks, *([document.about] if document.about else [])]
 
 
 def batches_view(document: BatchesDocument) -> list[Block]:

@@ -12,12 +12,13 @@ from tallystick.domain.batches.batch import Attempt, BatchPlan, BatchStatus, Wai
 from tallystick.domain.batches.landed import FileSlice, LandedFile, LateRows
 from tallystick.domain.batches.manifest import AccountedRange
 from tallystick.domain.batches.paths import BatchPath, StagingPath
-from tallystick.domain.batches.states import BatchState, Isolation
+from tallystick.domain.batches.states import BatchState, HoleClass, Isolation
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.identities import AttemptId, BatchId, FeedName, GenerationId
 from tallystick.domain.logs.generation import GenerationAccount
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.planning.feed_edits import FeedOnRecord
+from tallystick.domain.report.whereabouts import OffsetRecord
 from tallystick.domain.rules.n3_unfinished_batch import NOT_SHOWN
 from tallystick.errors import BatchUnknown
 from tallystick.ledger.connection import Tables, Transaction
@@ -203,6 +204,33 @@ class Batches(Tables):
             for batch_id, manifest in manifests_of(transaction, batch_ids).items():
                 found[batch_id] = [each.planned.offsets for each in manifest.ranges]
         return found
+
+    def offset_records(self, feed: FeedName, partition: int, offset: int) -> Sequence[OffsetRecord]:
+        """What is on record of an offset in each life of the partition's log, newest first."""
+        rows = self._connection.rows(
+            "offset_records", feed=feed, partition=partition, offset=offset
+        )
+        return [
+            OffsetRecord(
+                ordinal=row.ordinal,
+                topic_id=row.topic_id,
+                has_ended=row.has_ended,
+                first_offset=row.first_offset,
+                begins_unseen=row.begins_unseen,
+                state=row.state,
+                batch_id=row.batch_id,
+                loss_code=row.loss_code,
+                hole=HoleClass(row.hole) if row.hole else None,
+            )
+            for row in rows
+        ]
+
+    def batches_at(self, feed: FeedName, at: datetime, *, by_window: bool) -> Sequence[BatchId]:
+        """Batches that are not given up, and have a window which holds this instant; else those of
+        the first plan after it that made any.
+        """
+        rows = self._connection.rows("batches_at", feed=feed, at=at, by_window=by_window)
+        return [BatchId(row.batch_id) for row in rows]
 
     def files(
         self, feed: FeedName | None = None, batch_id: BatchId | None = None

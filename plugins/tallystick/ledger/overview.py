@@ -251,11 +251,16 @@ class Overview(Tables):
         }
 
     def batch_heads(
-        self, feed: FeedName, *, before: int | None = None, most: int
+        self,
+        feed: FeedName,
+        *,
+        before: int | None = None,
+        batch_ids: Sequence[BatchId] | None = None,
+        most: int,
     ) -> Sequence[BatchHead]:
-        """The feed's newest batches, or those before a number; newest first."""
+        """The feed's newest batches, or those before a number, or some of these; newest first."""
         with self._connection.reading() as transaction:
-            return _batch_heads(transaction, feed, before=before, most=most)
+            return _batch_heads(transaction, feed, before=before, batch_ids=batch_ids, most=most)
 
     def run_record(self, feed: FeedName, owner: Owner, *, most: int) -> RunRecord:
         """What this run has planned, landed, published, found and reported; so many batches at

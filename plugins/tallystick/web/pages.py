@@ -42,7 +42,7 @@ from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
 from tallystick.web.desk import LedgerDesk
 from tallystick.web.reading import Search
-from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
+from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip, What
 from tallystick.web.stored_reports import seen_in
 
 ASSETS: Final = {
@@ -148,6 +148,12 @@ async def one_feed(
         verdict=wanted,
         verdicts=_VERDICTS,
     )
+
+
+@pages.get("/feeds/{feed}/find")
+async def find(request: Request, feed: Feed, desk: Desk, what: What) -> Response:
+    """Which batch and which file hold a record, or why none does."""
+    return _page(request, "find.html", answer=await routes.find(feed, desk, what))
 
 
 @pages.get("/feeds/{feed}/reports")

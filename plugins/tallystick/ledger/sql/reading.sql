@@ -34,6 +34,32 @@ SELECT gone.batch_id, array_agg(DISTINCT gone.replaced_by ORDER BY gone.replaced
   FROM file_retraction gone WHERE gone.batch_id = ANY(:batch_ids::text[])
  GROUP BY gone.batch_id;
 
+-- name: offset_records
+-- One offset in each life of a partition's log, the newest first: its range, and the hole that it is.
+SELECT g.ordinal, g.topic_id, g.state = 'closed' AS has_ended, g.first_offset, g.begins_unseen,
+       r.state::text AS state, coalesce(r.batch_id, h.batch_id) AS batch_id, r.loss_code,
+       h.class::text AS hole
+  FROM generation g
+  LEFT JOIN offset_range r
+    ON r.generation_id = g.generation_id AND r.offsets @> :offset::bigint
+   AND r.state IN ('claimed', 'committed', 'lost', 'unreadable') AND NOT r.replaces
+  LEFT JOIN hole h
+    ON h.generation_id = g.generation_id AND h.runs @> :offset::bigint AND h.retracted_by IS NULL
+ WHERE g.feed = :feed AND g.partition = :partition
+ ORDER BY g.ordinal DESC;
+
+-- name: batches_at
+-- The batches whose window holds an instant; or those of the first plan after it that made any. None
+-- that is given up.
+SELECT batch_id FROM batch
+ WHERE feed = :feed AND state <> 'abandoned'
+   AND CASE WHEN :by_window::boolean
+            THEN window_from <= :at::timestamptz AND window_until > :at::timestamptz
+            ELSE plan_id = (SELECT plan_id FROM batch
+                             WHERE feed = :feed AND state <> 'abandoned' AND planned_at > :at::timestamptz
+                             ORDER BY batch_number LIMIT 1) END
+ ORDER BY batch_number;
+
 -- name: manifests_of
 -- The committed proofs of these batches.
 SELECT b.batch_id, v.manifest, v.sha256, v.hashes, b.root,
