@@ -141,7 +141,7 @@ def test_a_time_leads_to_the_window_that_holds_it(story: LedgerStory) -> None:
     found = whereabouts(story.ledger, FEED, "2026-11-01T11:30Z")
     assert found
     assert [each.batch_id for each in found.places] == [batch_id]
-    assert found.places[0].said == f"Batch {batch_id} of 2026-11-01 11:00-12:00 (UTC) is published."
+    assert found.places[0].said == "It is published, of the window 2026-11-01 11:00-12:00 (UTC)."
     assert found.about == WINDOWS
     assert "was not over when Kafka was asked last" in place(story, "2026-11-01T12:00Z").said
 

@@ -184,11 +184,11 @@ def _standing(ledger: Ledger, feed: FeedName, batch_ids: Sequence[BatchId]) -> S
 
 
 def _place_of_batch(head: BatchHead) -> PlacePart:
-    window = f" of {window_text(head.window)} (UTC)" if head.window else ""
+    window = f", of the window {window_text(head.window)} (UTC)" if head.window else ""
     is_landed = head.committed_at is not None
     return PlacePart(
         state=Place.LANDED if is_landed else Place.IN_FLIGHT,
-        said=f"Batch {head.batch_id}{window} is {head.state}.",
+        said=f"It is {head.state}{window}.",
         batch_id=head.batch_id,
     )
 
@@ -208,6 +208,6 @@ def _place_of_file(ledger: Ledger, feed: FeedName, sought: FileSought) -> PlaceP
     [head] = ledger.batch_heads(feed, batch_ids=[batch_id], most=1)
     if gone := {each.replaced_by for each in files if each.replaced_by}:
         by = " and ".join(sorted(gone))
-        words = f"Readers read it no more: a repair holds its offsets, in batch {by}."
+        words = f"Readers read it no more: a repair holds its offsets, batch {by}."
         return PlacePart(state=Place.LANDED, said=words, batch_id=batch_id, files=files)
     return _place_of_batch(head).but(files=files)
