@@ -19,6 +19,7 @@ from tallystick.domain.window import Window
 from tallystick.report.whereabouts import PLANS, WINDOWS, PlacePart, whereabouts
 from tallystick.web.pages import rendered
 from tests.contract.test_ledger_planning import lost
+from tests.contract.test_ledger_repair import landed as landed_in_files
 from tests.pages.test_batches import repaired
 from tests.support.ledger_story import FEED, HOUR, NOON, TOPIC, LedgerStory, opened, snapshot_of
 from tests.support.looks import record_look
@@ -85,7 +86,8 @@ def test_a_repaired_offset_is_in_the_repair(story: LedgerStory) -> None:
     assert (hole.state, list(hole.files), hole.batch_id) == (Place.HOLE, [], repairs[1])
     assert "its transaction was aborted" in hole.said
     gone = place(story, old)
-    assert "Readers read it no more: a repair holds its offsets" in gone.said
+    assert gone.state is Place.LANDED
+    assert "Readers read it no more: a repair has taken its place" in gone.said
     assert all(each in gone.said for each in repairs)
 
 
@@ -141,7 +143,7 @@ def test_a_time_leads_to_the_window_that_holds_it(story: LedgerStory) -> None:
     found = whereabouts(story.ledger, FEED, "2026-11-01T11:30Z")
     assert found
     assert [each.batch_id for each in found.places] == [batch_id]
-    assert found.places[0].said == "It is published, of the window 2026-11-01 11:00-12:00 (UTC)."
+    assert found.places[0].said == "Published, of the window 2026-11-01 11:00-12:00 (UTC)."
     assert found.about == WINDOWS
     assert "was not over when Kafka was asked last" in place(story, "2026-11-01T12:00Z").said
 
@@ -174,6 +176,20 @@ def test_a_time_leads_past_a_replaced_batch(story: LedgerStory) -> None:
     at = story.ledger.clock()
     _, repairs = repaired(story, 0, 40)
     assert [each.batch_id for each in places(story, at.isoformat())] == repairs
+
+
+def test_what_was_given_up_is_lost_at_its_time_too(story: LedgerStory) -> None:
+    at = story.ledger.clock()
+    files = landed_in_files(story)
+    plan = replace(story.batch_of(), replaces=tuple(files))
+    story.freeze(plan)
+    attempt = story.begin(plan.batch_id)
+    story.verify(attempt)
+    story.ledger.commit(attempt)
+    found = place(story, at.isoformat())
+    assert (found.batch_id, found.state) == (plan.batch_id, Place.LOST)
+    assert place(story, "0 30").state is Place.LOST
+    assert place(story, files[0].batch_id).state is Place.LOST
 
 
 def test_a_file_is_found_by_its_name_and_its_path_and_a_batch_by_its_id(story: LedgerStory) -> None:

@@ -22,14 +22,13 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.overview import BatchHead, FeedHead
 from tallystick.report.batch_parts import FilePart, file_parts
 from tallystick.report.documents import Document, Part
-from tallystick.report.wording import instant_text, window_text
+from tallystick.report.wording import instant_text, window_text, with_capital
 from tallystick.settings import notation
 
 FOUND_BY: Final = (
     "a partition and an offset (orders-3 41007), an instant with its offset from UTC"
     " (2026-11-28T10:00Z), a batch's id, or a file's name"
 )
-_MOST: Final = 100
 WINDOWS: Final = (
     "Each record lies under its own time's window; one that came late under a later one."
 )
@@ -127,6 +126,8 @@ def _place_in_log(
         batch_id = batch_id or (BatchId(files[0].batch_id) if files else None)
         if state is Place.HOLE:
             files = []
+        elif not files:
+            state, words = Place.UNKNOWN, "is committed, but no file on record holds it"
         elif not all(each.published for each in files):
             words = "is committed, and readers see it once its batch is published"
     return PlacePart(
@@ -175,7 +176,7 @@ def _standing(ledger: Ledger, feed: FeedName, batch_ids: Sequence[BatchId]) -> S
     known: dict[BatchId, BatchHead] = {}
     left = list(batch_ids)
     while left:
-        heads = ledger.batch_heads(feed, batch_ids=left, most=_MOST)
+        heads = ledger.batch_heads(feed, batch_ids=left, most=len(left))
         known |= {each.batch_id: each for each in heads}
         replaced = [each for head in heads if head.replaced for each in head.replaced.by]
         left = [each for each in replaced if each not in known]
@@ -185,12 +186,12 @@ def _standing(ledger: Ledger, feed: FeedName, batch_ids: Sequence[BatchId]) -> S
 
 def _place_of_batch(head: BatchHead) -> PlacePart:
     window = f", of the window {window_text(head.window)} (UTC)" if head.window else ""
-    is_landed = head.committed_at is not None
-    return PlacePart(
-        state=Place.LANDED if is_landed else Place.IN_FLIGHT,
-        said=f"It is {head.state}{window}.",
-        batch_id=head.batch_id,
-    )
+    state, words = Place.LANDED, f"{with_capital(head.state)}{window}."
+    if head.committed_at is None:
+        state = Place.IN_FLIGHT
+    elif not head.rows and not head.holes:  # a repair that gives files up
+        state, words = Place.LOST, "Given up: what was in the files that it replaced is lost."
+    return PlacePart(state=state, said=words, batch_id=head.batch_id)
 
 
 def _place_of_file(ledger: Ledger, feed: FeedName, sought: FileSought) -> PlacePart:
@@ -208,6 +209,9 @@ def _place_of_file(ledger: Ledger, feed: FeedName, sought: FileSought) -> PlaceP
     [head] = ledger.batch_heads(feed, batch_ids=[batch_id], most=1)
     if gone := {each.replaced_by for each in files if each.replaced_by}:
         by = " and ".join(sorted(gone))
-        words = f"Readers read it no more: a repair holds its offsets, batch {by}."
-        return PlacePart(state=Place.LANDED, said=words, batch_id=batch_id, files=files)
+        words = f"Readers read it no more: a repair has taken its place, batch {by}."
+        repairs = ledger.batch_heads(feed, batch_ids=sorted(gone), most=len(gone))
+        is_lost = any(_place_of_batch(each).state is Place.LOST for each in repairs)
+        state = Place.LOST if is_lost else Place.LANDED
+        return PlacePart(state=state, said=words, batch_id=batch_id, files=files)
     return _place_of_batch(head).but(files=files)
