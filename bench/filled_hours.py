@@ -27,10 +27,11 @@ _HOURS: Final = (
       FROM plan
     """,
     """
-    INSERT INTO verification (verification_id, batch_id, attempt_id, manifest, sha256, file_sha256)
+    INSERT INTO verification (verification_id, batch_id, attempt_id, isolation, manifest, sha256,
+                              file_sha256)
     OVERRIDING SYSTEM VALUE
-    SELECT verification_id, batch_id, committed_by, %(manifest)s, sha256(%(manifest)s),
-           sha256(%(manifest)s) FROM batch
+    SELECT verification_id, batch_id, committed_by, 'read_committed', %(manifest)s,
+           sha256(%(manifest)s), sha256(%(manifest)s) FROM batch
     """,
 )
 

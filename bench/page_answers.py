@@ -21,7 +21,7 @@ from bench.ledger_history import FEED, backend_of, fill_history
 from bench.measured import Bound, Cost, cost_of, print_environment, print_result
 from tallystick.domain.report.coverage_map import MOST_COLUMNS
 from tallystick.ledger.ledger import Ledger
-from tallystick.web import reading, stored_reports
+from tallystick.web import landed, reading, stored_reports
 from tallystick.web.reading import Search, partitions_of
 from tests.support.chromium import Person, at, chromium
 from tests.support.ledger_server import LedgerServer
@@ -80,7 +80,7 @@ def _ask(ledger: Ledger, server: int, times: int) -> dict[str, Cost]:
         "feeds": lambda: reading.feeds_of(ledger, reading.heads_of_list(ledger), now),
         "one feed": lambda: reading.feed_of_name(ledger, FEED, now),
         "partitions": lambda: partitions_of(ledger, FEED, Search()),
-        "batches": lambda: reading.batches_of(ledger, FEED, None, 20),
+        "batches": lambda: landed.batches_of(ledger, FEED, None, 20),
         "findings": lambda: reading.findings_of(ledger, FEED, 0, 20),
         "drawings": lambda: stored_reports.NewestDrawings().of(ledger, FEED),
         "reports": lambda: stored_reports.reports_of(ledger, FEED, None, 20),

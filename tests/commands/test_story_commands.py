@@ -14,10 +14,11 @@ import pytest
 
 from tallystick.cli.answers import Table, plain_lines
 from tallystick.cli.records import BatchesDocument, BatchPart, batches_view
-from tallystick.domain.identities import Owner
+from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.logs.snapshot import BrokerSnapshot
 from tallystick.domain.window import Window
 from tallystick.errors import ApplicationFailed, BrokerUnavailable, TopicGone
+from tallystick.ledger.batches import Replaced
 from tallystick.ports.broker import BrokerView
 from tallystick.ports.spark_runner import LandingOrder
 from tallystick.settings.feed import Feed
@@ -167,6 +168,26 @@ def test_files_for_people(landing: CommandLine) -> None:
     assert (told["file_count"], told["total_bytes"]) == (len(once), sum(once.values()))
 
 
+def test_files_find_the_one_that_holds_an_offset(landing: CommandLine) -> None:
+    batch_ids = [each["batch_id"] for each in landed(landing)["batches"]]
+    told = landing("files", "orders", "--find", "orders-1 6", "--json")
+    assert told.code == 0
+    [place] = told.json["places"]
+    assert (place["state"], place["batch_id"] in batch_ids) == ("landed", True)
+    [file] = place["files"]
+    assert (file["partition"], file["from_offset"], file["until_offset"]) == (1, 0, 7)
+    lines = landing("files", "orders", "--find", "orders-1 6").out.splitlines()
+    assert lines[0].startswith("landed: Offset 6 of orders-1 is landed. Batch ")
+    assert lines[1] == f"  {file['path']}"
+    aborted = landing("files", "orders", "--find", "0 11").out
+    assert aborted.startswith(
+        "hole: Offset 11 of orders-0 has no record: its transaction was aborted"
+    )
+    wrong = landing("files", "orders", "--find", "payments-0 5")
+    assert wrong.code == 2
+    assert "a partition and an offset (orders-3 41007)" in wrong.err
+
+
 def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> None:
     assert landing("batches", "orders").out == "Feed orders has no batch yet.\n"
     landed(landing)
@@ -194,20 +215,24 @@ def test_batches_say_state_attempts_ranges_and_holes(landing: CommandLine) -> No
     [(1, "2026-11-01 00:00-01:00"), (24, "2026-11-01 00:00-24:00"),
      (25, "2026-11-01 00:00-2026-11-02 01:00"), (48, "2026-11-01 00:00-2026-11-03 00:00")],
 )  # fmt: skip
-def test_a_batch_is_one_short_line_with_its_window(hours: int, shown: str) -> None:
+def test_a_batch_is_one_short_line_and_says_what_replaced_it(hours: int, shown: str) -> None:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     batch = BatchPart(
         batch_id="f" * 32, generation=1, state="landing", planned_at=start, committed_at=None,
         published_at=None, held_by="ingest_orders/scheduled__2026-11-01", directory="/d",
         window=Window(start, start + timedelta(hours=hours)),
         offsets=10_000_000, rows=None, holes=None, late=None, ranges=[], attempts=[],
+        checks=[], replaces=[], replaced=Replaced([BatchId("e" * 32)], is_whole=hours == 1),
     )  # fmt: skip
-    table, held = batches_view(BatchesDocument(feed="orders", batches=[batch]))
+    table, held, replaced = batches_view(BatchesDocument(feed="orders", batches=[batch]))
     assert isinstance(table, Table)
     _, line = plain_lines(table)
     assert shown in line
     assert len(line) <= 120
     assert held == f"Batch {'f' * 32} is held by ingest_orders/scheduled__2026-11-01."
+    what = "all" if hours == 1 else "some files"
+    assert replaced == f"Of batch {'f' * 32} {what} are replaced by batch {'e' * 32}."
+    assert ("replaced" in line) == (hours == 1)
 
 
 def test_reconcile_is_clean_after_landing(landing: CommandLine) -> None:

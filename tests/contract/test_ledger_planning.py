@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from tallystick.domain.batches.states import BatchState
+from tallystick.domain.batches.states import BatchState, Isolation
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.logs.generation import GenerationState
 from tallystick.domain.offsets.ranges import TopicPartition
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.planning.log_changes import LogChanges, LostRange
 from tallystick.domain.rules.findings import FindingCode
 from tallystick.domain.window import Window
@@ -297,6 +299,25 @@ def test_a_run_is_told_when_it_first_planned_the_feed(story: LedgerStory) -> Non
     with elsewhere.ledger.planning(elsewhere.feed, TOPIC) as session:
         assert session.first_planned_at(OWNER) is None
     elsewhere.ledger.close()
+
+
+def test_what_a_feeds_file_says_is_written_where_it_changed_and_nothing_else_of_a_feed(
+    story: LedgerStory,
+) -> None:
+    file = FeedInFile(TOPIC, "/landing", Isolation.READ_COMMITTED, "now", "@daily", "UTC")
+
+    def describe(told: FeedInFile) -> tuple[FeedInFile | None, object]:
+        with story.ledger.planning(FEED, TOPIC) as session:
+            session.describe(told)
+        [head] = story.ledger.feed_heads(FEED, most_runs=1)
+        return head.described, story.ask("SELECT ctid FROM feed")
+
+    story.open({0: (0, 100)})
+    assert story.ledger.feed_heads(FEED, most_runs=1)[0].described is None
+    first = describe(file)
+    assert (first[0], describe(file)) == (file, first)
+    edited = replace(file, labels={"owner": "Ada"}, complete_within_seconds=60.0)
+    assert describe(edited)[0] == edited
 
 
 # Adoption -----------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from tallystick.domain.identities import BatchId
 from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server
 from tests.orchestration.conftest import show_dags
 from tests.support.busy import BUSY_SECONDS
@@ -28,10 +30,12 @@ TABS_OF = {
     "Runs and reports": ["Last runs", "Last reports"],
     "Batches": ["Batches"],
 }
+BATCH = BatchId("0123456789abcdef" * 2)
 PAGES = (
     "/", "/feeds/orders", *(f"/feeds/orders#{tab}" for tab in TABS), "/feeds/orders/reports",
     "/feeds/orders/reports/1",
     "/feeds/orders/changes?earlier=1&later=2", "/findings/1", "/dag?dag_id=ingest_orders",
+    "/feeds/orders/find?what=0+5", f"/batches/{BATCH}",
     f"/run?dag_id=ingest_orders&run_id={RUN}", "/run?dag_id=other&run_id=x",
 )  # fmt: skip
 
@@ -58,7 +62,11 @@ def _fill(dsn: str) -> None:
     """A feed in trouble: findings of long texts, batches, two reports."""
     story = LedgerStory(dsn)
     story.open(dict.fromkeys(range(12), (0, 20)))
-    story.committed((0, 0, 10), (1, 0, 10))
+    story.freeze(replace(story.batch_of((0, 0, 10), (1, 0, 10)), batch_id=BATCH))
+    attempt = story.begin(BATCH)
+    story.verify(attempt)
+    story.ledger.commit(attempt)
+    story.ledger.mark_published(BATCH)
     record_look(story.ledger, FEED, snapshot_of(dict.fromkeys(range(12), (0, 20))))
     path = "/data/landing/orders/" + "a_directory_with_a_long_name" * 4 + "/part-00000.parquet"
     lost = [finding_of(0, 5, partition=each, cause=f"{path} is gone.") for each in (0, 1)]
@@ -106,6 +114,17 @@ def test_the_navigation_leads_to_all_feeds_and_on_to_a_finding(vera: Person) -> 
     expect(vera.frame.locator("#coverage path").first).to_be_attached()
     vera.frame.get_by_role("link", name="1", exact=True).click()
     expect(vera.frame.get_by_role("heading", level=1)).to_contain_text("Finding 1")
+
+
+def test_an_offset_leads_to_its_file_and_to_its_batch(vera: Person) -> None:
+    vera.go("/dags/ingest_orders/plugin/tallystick-feed")
+    vera.frame.get_by_label("Where is").fill("orders-1 7")
+    vera.frame.get_by_role("button", name="Find").click()
+    expect(vera.frame.get_by_role("heading", name="Landed")).to_be_visible()
+    expect(vera.frame.locator("#main")).to_contain_text(f"/batch={BATCH}/{BATCH}-")
+    vera.frame.get_by_role("link", name=BATCH).click()
+    expect(vera.frame.get_by_role("heading", level=1)).to_have_text(f"Batch {BATCH} published")
+    expect(vera.frame.locator("#files")).to_contain_text("hdfs dfs -ls /landing/orders/gen=1/dt=")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tallystick.domain.identities import BatchId
 from tallystick.errors import LedgerUnavailable
 from tallystick.orchestration.dag_ids import TAG
 from tests.contract.test_ledger_reports import a_report
@@ -24,18 +26,22 @@ EXAMPLES = {
     "/api/feeds/{feed}": "/api/feeds/orders",
     "/api/feeds/{feed}/partitions": "/api/feeds/orders/partitions",
     "/api/feeds/{feed}/batches": "/api/feeds/orders/batches",
+    "/api/feeds/{feed}/find": "/api/feeds/orders/find?what=0+5",
     "/api/feeds/{feed}/findings": "/api/feeds/orders/findings",
     "/api/feeds/{feed}/changes": "/api/feeds/orders/changes?earlier=1&later=1",
     "/api/feeds/{feed}/reports": "/api/feeds/orders/reports",
     "/api/feeds/{feed}/reports/{number}": "/api/feeds/orders/reports/1",
     "/api/feeds/{feed}/repairs": "/api/feeds/orders/repairs",
+    "/api/batches/{batch_id}": "/api/batches/0123456789abcdef",
     "/api/findings/{number}": "/api/findings/1",
     "/api/run": f"/api/run?{RUN}",
     "/": "/",
     "/feeds/{feed}": "/feeds/orders",
+    "/feeds/{feed}/find": "/feeds/orders/find?what=0+5",
     "/feeds/{feed}/changes": "/feeds/orders/changes?earlier=1&later=1",
     "/feeds/{feed}/reports": "/feeds/orders/reports",
     "/feeds/{feed}/reports/{number}": "/feeds/orders/reports/1",
+    "/batches/{batch_id}": "/batches/0123456789abcdef",
     "/findings/{number}": "/findings/1",
     "/dag": "/dag?dag_id=ingest_orders",
     "/run": f"/run?{RUN}",
@@ -71,7 +77,11 @@ def story(ledger_server: LedgerServer) -> Iterator[LedgerStory]:
     database = ledger_server.fresh()
     story = LedgerStory(ledger_server.dsn(database))
     story.open({0: (0, 20)})
-    story.committed((0, 0, 10))
+    batch_id = BatchId("0123456789abcdef")
+    story.freeze(replace(story.batch_of((0, 0, 10)), batch_id=batch_id))
+    attempt = story.begin(batch_id)
+    story.verify(attempt)
+    story.ledger.commit(attempt)
     record_look(story.ledger, FEED, snapshot_of({0: (0, 20)}))
     story.ledger.record_findings(FEED, [finding_of(0, 5)])
     story.ledger.store_report(a_report())
@@ -415,5 +425,8 @@ def test_an_address_that_is_not_understood_says_which_part(place: PagePlace) -> 
         422,
         "What was sent is not understood: query.limit.",
     )
+    wrong = client.get("/feeds/orders/find", params={"what": "a thing"})
+    assert wrong.status_code == 422
+    assert "Feed orders has nothing that is called so. Give a partition and an offset" in wrong.text
     for address in ("/findings/none", f"/api/findings/{2**63}", "/feeds/%00", "/run?dag_id=%00"):
         assert client.get(address).status_code == 422

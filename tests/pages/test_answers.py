@@ -11,7 +11,7 @@ import pytest
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.verdicts import Verdict
-from tallystick.web import reading, stored_reports
+from tallystick.web import landed, reading, stored_reports
 from tallystick.web.answers import AskedRunPart
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
@@ -146,8 +146,8 @@ def test_findings_and_batches_come_page_by_page(story: LedgerStory) -> None:
         FEED, [finding_of(1, 2, verdict=Verdict.SUSPECTED), finding_of(0, 1)]
     )
 
-    batches = reading.batches_of(story.ledger, FEED, None, 2)
-    rest = reading.batches_of(story.ledger, FEED, batches.before, 2)
+    batches = landed.batches_of(story.ledger, FEED, None, 2)
+    rest = landed.batches_of(story.ledger, FEED, batches.before, 2)
     findings = reading.findings_of(story.ledger, FEED, 1, 5)
 
     assert [each.number for each in (*batches.batches, *rest.batches)] == [3, 2, 1]

@@ -7,6 +7,8 @@ from dataclasses import fields
 
 import pytest
 
+from tallystick.domain.planning.feed_edits import FeedInFile
+from tallystick.ledger.batches import Replaced
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 from tallystick.web import answers
@@ -14,6 +16,8 @@ from tests.support.repository import DOCS
 
 ANSWERS: list[type] = [
     BatchHead,
+    Replaced,
+    FeedInFile,
     ReportHead,
     RunHead,
     *(

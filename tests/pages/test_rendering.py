@@ -11,15 +11,19 @@ from typing import Any
 
 import pytest
 
+from tallystick.domain.batches.states import Isolation
 from tallystick.domain.identities import BatchId, Owner
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.looks import CameLate
+from tallystick.domain.report.whereabouts import Place
 from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import KINDS
+from tallystick.report.whereabouts import FindDocument, PlacePart
 from tallystick.report.wording import late_text
-from tallystick.web import reading, stored_reports
+from tallystick.web import landed, reading, stored_reports
 from tallystick.web.answers import (
     AskedRunPart,
     DryRunLine,
@@ -30,7 +34,7 @@ from tallystick.web.answers import (
 from tallystick.web.pages import ASSETS, Acts, asset_text, rendered
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
-from tests.support.ledger_story import FEED, HOUR, NOON, LedgerStory, finding_of, snapshot_of
+from tests.support.ledger_story import FEED, HOUR, NOON, TOPIC, LedgerStory, finding_of, snapshot_of
 from tests.support.looks import record_look
 from tests.support.report_documents import a_document, a_finding
 from tests.support.waivers import accept
@@ -39,6 +43,16 @@ TEMPLATES = {"open": "finding"}
 BAD = "<script>alert(1)</script>\u202e\" onmouseover='x"
 
 
+IN_FILE = FeedInFile(
+    TOPIC,
+    BAD,
+    Isolation.READ_COMMITTED,
+    "window_end",
+    "0 * * * *",
+    "Asia/Tokyo",
+    7200.0,
+    {BAD: BAD},
+)
 AN_ASKED_RUN = AskedRunPart(
     dag_id="reconcile_orders", run_id="r1", state="success", is_dry_run=False, findings=[],
     evidence=[], asked_by=None, queued_at=NOON, ended_at=NOON, plan=None,
@@ -46,9 +60,9 @@ AN_ASKED_RUN = AskedRunPart(
 
 
 def a_run(**more: Any) -> RunAnswer:
-    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "batches": [], "report": None}
+    nothing: dict[str, Any] = {"windows": [], "planned_at": None, "report": None, "findings": []}
     return RunAnswer(
-        feed="orders", owner="reconcile_orders/r1", **{"findings": []} | nothing | more
+        feed="orders", owner="reconcile_orders/r1", **{"batches": [], "ranges": {}} | nothing | more
     )
 
 
@@ -57,6 +71,8 @@ def pages(story: LedgerStory) -> dict[str, str]:
     """Every page of a feed in trouble, with the same text in every place that takes one."""
     story.open({0: (0, 40), 1: (0, 9)})
     run = Owner(BAD)
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.describe(IN_FILE)
     attempt = story.begin(story.planned((0, 0, 10), window=HOUR, owner=run), owner=run)
     story.verify(attempt)
     story.ledger.commit(attempt)
@@ -129,7 +145,7 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "shown_troubles": 1,
                 "acts": acts,
                 "partitions": partitions_of(ledger, FEED, Search(limit=1)),
-                "batches": reading.batches_of(ledger, FEED, None, 1),
+                "batches": landed.batches_of(ledger, FEED, None, 1),
                 "reports": reading_reports.reports,
                 "drawn": stored_reports.NewestDrawings().of(ledger, FEED),
                 "search": "",
@@ -167,6 +183,18 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "acts": acts,
                 "wrong": BAD,
                 "sent": {"reason": BAD, "until": BAD},
+            },
+        ),
+        "batch": (
+            f"/batches/{failing.batch_id}",
+            {"answer": landed.batch_of(ledger, failing.batch_id, FEED)},
+        ),
+        "find": (
+            "/feeds/orders/find",
+            {
+                "answer": FindDocument(
+                    feed=FEED, asked=BAD, places=[PlacePart(state=Place.LOST, said=BAD)]
+                )
             },
         ),
         "run": ("/run", {"answer": of_run, "acts": acts}),
@@ -289,6 +317,12 @@ def test_a_run_has_no_card_for_its_state_alone_and_no_id_for_a_title() -> None:
     running = AN_ASKED_RUN.but(state="running")
     text = rendered("run.html", "/run", answer=a_run(asked=running), acts=None)
     assert re.search(r'id="act"[^>]* data-follow>.*This page follows the run', text, re.DOTALL)
+
+
+def test_a_feed_says_where_when_and_how_it_lands(pages: dict[str, str]) -> None:
+    assert "0 * * * * in Asia/Tokyo, until window_end, complete within 2 h 0 min" in pages["feed"]
+    assert "<dd>read_committed</dd>" in pages["feed"]
+    assert "/orders</dd>" in pages["feed"]
 
 
 def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:

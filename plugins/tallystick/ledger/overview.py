@@ -15,12 +15,15 @@ from typing import Any
 from tallystick.domain.batches.states import BatchState, HoleClass
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import BatchId, FeedName, GenerationId, Owner, PlanId
+from tallystick.domain.plain_json import from_plain
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.standing import Heard, LastHeard, verdict_now
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
+from tallystick.ledger.batches import Replaced, replaced_among
 from tallystick.ledger.connection import Tables, Transaction
 from tallystick.ledger.findings import read_finding
 from tallystick.ledger.look_columns import Shown
@@ -71,6 +74,8 @@ class FeedHead:
 
     feed: FeedName
     topic: str
+    described: FeedInFile | None
+    """By the newest plan; None before one has told it."""
     partitions: int
     report: ReportHead | None
     looked_at: datetime | None
@@ -154,6 +159,10 @@ class BatchHead:
     holes: int | None
     length_bytes: int | None
     files: int
+    partitions: int
+    """Of which it has rows; before the commit, of which it claims offsets."""
+    replaced: Replaced | None
+    """None while all its files are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +251,16 @@ class Overview(Tables):
         }
 
     def batch_heads(
-        self, feed: FeedName, *, before: int | None = None, most: int
+        self,
+        feed: FeedName,
+        *,
+        before: int | None = None,
+        batch_ids: Sequence[BatchId] | None = None,
+        most: int,
     ) -> Sequence[BatchHead]:
-        """The feed's newest batches, or those before a number; newest first."""
+        """The feed's newest batches, or those before a number, or some of these; newest first."""
         with self._connection.reading() as transaction:
-            return _batch_heads(transaction, feed, before=before, most=most)
+            return _batch_heads(transaction, feed, before=before, batch_ids=batch_ids, most=most)
 
     def run_record(self, feed: FeedName, owner: Owner, *, most: int) -> RunRecord:
         """What this run has planned, landed, published, found and reported; so many batches at
@@ -332,7 +346,8 @@ def _batch_heads(
         batch_ids=None if batch_ids is None else list(batch_ids),
         most=most,
     )
-    return [_batch_head(row) for row in rows]
+    replaced = replaced_among(transaction, [row.batch_id for row in rows])
+    return [_batch_head(row, replaced.get(row.batch_id)) for row in rows]
 
 
 def _last_heard(transaction: Transaction, feed: FeedName | None) -> Mapping[str, Heard]:
@@ -367,6 +382,7 @@ def _feed_head(
     return FeedHead(
         feed=FeedName(row.feed),
         topic=row.topic,
+        described=row.described and from_plain(FeedInFile, row.described),
         partitions=row.partitions,
         report=None if row.report_id is None else _report_head(row),
         looked_at=row.looked_at,
@@ -406,7 +422,7 @@ def _run_head(row: Any) -> RunHead:
     )
 
 
-def _batch_head(row: Any) -> BatchHead:
+def _batch_head(row: Any, replaced: Replaced | None) -> BatchHead:
     return BatchHead(
         number=row.batch_number,
         batch_id=BatchId(row.batch_id),
@@ -426,4 +442,6 @@ def _batch_head(row: Any) -> BatchHead:
         holes=row.hole_count,
         length_bytes=row.byte_count,
         files=row.files,
+        partitions=row.partitions,
+        replaced=replaced,
     )

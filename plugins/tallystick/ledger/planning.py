@@ -6,6 +6,7 @@ generations, each by id. Batches adopted at the end are taken only where nobody 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ from tallystick.domain.identities import (
     PlanId,
 )
 from tallystick.domain.logs.snapshot import BrokerSnapshot
-from tallystick.domain.planning.feed_edits import ONLY_TOPIC
+from tallystick.domain.plain_json import to_plain
+from tallystick.domain.planning.feed_edits import ONLY_TOPIC, FeedInFile
 from tallystick.domain.planning.log_changes import Accounts, LogChanges
 from tallystick.domain.rules.findings import FAILING_VERDICTS, Finding
 from tallystick.domain.window import Window
@@ -177,6 +179,12 @@ class PlanningSession:
             accepted = ONLY_TOPIC.format(known)
             raise ConfigurationError("source.topic", topic, accepted, where=f"feed {feed}")
         return cls(transaction, feed, begun_look(transaction))
+
+    def describe(self, file: FeedInFile) -> None:
+        """Keep what the feed's file says, for who has the ledger only."""
+        self._transaction.change(
+            "describe_feed", feed=self._feed, described=json.dumps(to_plain(file))
+        )
 
     def newest_plan(self, window: Window | None) -> FrozenPlan | None:
         """The newest plan of this window, as its batches stand; None before it.

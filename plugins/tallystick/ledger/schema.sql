@@ -1475,6 +1475,7 @@ CREATE TABLE public.feed (
     feed text NOT NULL,
     topic text NOT NULL,
     first_planned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    described jsonb,
     CONSTRAINT feed_feed_check CHECK ((feed <> ''::text)),
     CONSTRAINT feed_topic_check CHECK ((topic <> ''::text))
 );
@@ -1482,6 +1483,10 @@ CREATE TABLE public.feed (
 -- TABLE feed, COMMENT
 
 COMMENT ON TABLE public.feed IS 'One row per feed that was ever planned; its row lock is the planning lock.';
+
+-- COLUMN feed.described, COMMENT
+
+COMMENT ON COLUMN public.feed.described IS 'What its file said at the newest plan, for pages; null before a plan has told it.';
 
 -- feed_retirement, TABLE
 
@@ -2616,7 +2621,7 @@ CREATE TRIGGER commit_link_guard BEFORE INSERT ON public.commit_link FOR EACH RO
 
 -- feed feed_append_only, TRIGGER
 
-CREATE TRIGGER feed_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.feed FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+CREATE TRIGGER feed_append_only BEFORE DELETE OR UPDATE OF feed, topic, first_planned_at OR TRUNCATE ON public.feed FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
 
 -- feed_retirement feed_retirement_append_only, TRIGGER
 

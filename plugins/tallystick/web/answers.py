@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
-from tallystick.report.documents import ExplainDocument, Part
+from tallystick.report.batch_parts import BatchPart, FilePart
+from tallystick.report.documents import ExplainDocument, Part, RangePart
 
 
 class NextRunPart(Part):
@@ -46,6 +48,8 @@ class FeedAnswer(Part):
 
     feed: str
     topic: str
+    described: FeedInFile | None = None
+    """As its file was at the newest plan."""
     verdict: Verdict
     """The worst of what stands now; UNKNOWN where nobody could tell."""
     complete_up_to: datetime | None
@@ -126,8 +130,21 @@ class BatchesAnswer(Part):
 
     feed: str
     batches: Sequence[BatchHead]
+    ranges: Mapping[str, Sequence[RangePart]]
+    """By batch; of those with few partitions."""
     before: int | None
     """To ask for the next page; null on the last one."""
+
+
+class BatchAnswer(Part):
+    """One batch: what it holds, where, and who says so."""
+
+    feed: str
+    batch: BatchPart
+    files: Sequence[FilePart]
+    """One for each file and partition, those that a repair has replaced, too."""
+    commands: Sequence[str]
+    """To read it; none where readers find nothing of it."""
 
 
 class FindingsAnswer(Part):
@@ -234,6 +251,8 @@ class RunAnswer(Part):
     windows: Sequence[Window | None]
     planned_at: datetime | None
     batches: Sequence[BatchHead]
+    ranges: Mapping[str, Sequence[RangePart]]
+    """By batch; of those with few partitions."""
     findings: Sequence[FindingPart]
     report: ReportHead | None
     """The report that it has made; its findings are told as they stand now."""

@@ -42,7 +42,7 @@ from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
 from tallystick.web.desk import LedgerDesk
 from tallystick.web.reading import Search
-from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
+from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip, What
 from tallystick.web.stored_reports import seen_in
 
 ASSETS: Final = {
@@ -150,6 +150,12 @@ async def one_feed(
     )
 
 
+@pages.get("/feeds/{feed}/find")
+async def find(request: Request, feed: Feed, desk: Desk, what: What) -> Response:
+    """Which batch and which file hold a record, or why none does."""
+    return _page(request, "find.html", answer=await routes.find(feed, desk, what))
+
+
 @pages.get("/feeds/{feed}/reports")
 async def reports(
     request: Request, feed: Feed, desk: Desk, before: Before | None = None
@@ -220,6 +226,12 @@ async def run(
     is_dry_repair = answer.asked and answer.asked.is_dry_run and dag_id.startswith(f"{REPAIR}_")
     acts = await _acts(user, airflow, FeedName(answer.feed)) if is_dry_repair else None
     return _page(request, "run.html", answer=answer, acts=acts)
+
+
+@pages.get("/batches/{batch_id}")
+async def batch(request: Request, batch_id: Name, user: PageReader, desk: Desk) -> Response:
+    """A batch: its offsets, its files, its proof, and how to read it."""
+    return _page(request, "batch.html", answer=await routes.batch(batch_id, user, desk))
 
 
 @pages.get("/findings/{number}")

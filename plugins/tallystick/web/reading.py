@@ -25,7 +25,6 @@ from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.documents import explained, holes_part
 from tallystick.web.answers import (
     AskedRunPart,
-    BatchesAnswer,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
@@ -37,6 +36,7 @@ from tallystick.web.answers import (
     WaiverRequestPart,
 )
 from tallystick.web.dag_heads import DagHeads
+from tallystick.web.landed import ranges_of
 from tallystick.web.signs import signs_of
 
 RUNS_OF_LIST: Final = 3
@@ -152,17 +152,6 @@ def feed_with_troubles(
     troubles = troubles_standing(ledger, feed) if heads[0].standing else ()
     open_troubles = sum(each.is_open for each in troubles)
     return _feed_answer(heads[0], now, open_troubles), troubles
-
-
-def batches_of(ledger: Ledger, feed: FeedName, before: int | None, limit: int) -> BatchesAnswer:
-    """A page of batches."""
-    found = ledger.batch_heads(feed, before=before, most=limit + 1)
-    has_more = len(found) > limit
-    return BatchesAnswer(
-        feed=feed,
-        batches=found[:limit],
-        before=found[limit - 1].number if has_more else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +340,7 @@ def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
         windows=found.windows,
         planned_at=found.planned_at,
         batches=found.batches,
+        ranges=ranges_of(ledger, found.batches),
         findings=_worst_findings([stored_part(each) for each in (*found.findings, *of_report)]),
         report=ledger.report_head(feed, found.report) if found.report else None,
     )
@@ -389,6 +379,7 @@ def _feed_answer(head: FeedHead, now: datetime, open_troubles: int | None) -> Fe
     return FeedAnswer(
         feed=head.feed,
         topic=head.topic,
+        described=head.described,
         verdict=head.verdict,
         complete_up_to=head.complete_up_to,
         complete_by=head.complete.by if head.complete else None,

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 
-from tallystick.domain.identities import FeedName, Owner
+from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.report.troubles import Trouble
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import feed_of
-from tallystick.web import reading, stored_reports
+from tallystick.report.whereabouts import FOUND_BY, FindDocument, whereabouts
+from tallystick.web import landed, reading, stored_reports
 from tallystick.web.access import (
     SIGNED_IN,
     SignedIn,
@@ -28,6 +29,7 @@ from tallystick.web.access import (
 )
 from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import (
+    BatchAnswer,
     BatchesAnswer,
     ChangesAnswer,
     FeedAnswer,
@@ -61,6 +63,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 # No database takes a NUL, and none of our numbers is larger than one of its own.
 _TEXT: Final[dict[str, Any]] = {"max_length": 250, "pattern": r"^[^\x00]+$"}
 Id = Annotated[str, Query(**_TEXT)]
+What = Annotated[str, Query(**_TEXT | {"max_length": 1000})]
 Name = Annotated[str, Path(**_TEXT)]
 Before = Annotated[int, Query(ge=1, lt=2**63)]
 Number = Annotated[int, Path(ge=1, lt=2**63)]
@@ -164,7 +167,16 @@ async def batches(
     feed: Feed, desk: Desk, before: Before | None = None, limit: Limit = 50
 ) -> BatchesAnswer:
     """A page of the batches, newest first; `before` is the number that the last page gave."""
-    return await desk.ask(partial(reading.batches_of, feed=feed, before=before, limit=limit))
+    return await desk.ask(partial(landed.batches_of, feed=feed, before=before, limit=limit))
+
+
+@api.get("/feeds/{feed}/find")
+async def find(feed: Feed, desk: Desk, what: What) -> FindDocument:
+    """Where a record is: by partition and offset, by time, by file."""
+    found = await desk.ask(partial(whereabouts, feed=feed, text=what))
+    if found is None:
+        raise HTTPException(422, f"Feed {feed} has nothing that is called so. Give {FOUND_BY}.")
+    return found
 
 
 @api.get("/feeds/{feed}/findings")
@@ -208,6 +220,16 @@ async def repairs(feed: Feed, user: SignedIn, airflow: Airflow) -> RepairsAnswer
     if found is None:
         raise not_found(f"repair of feed {feed}")
     return found
+
+
+@api.get("/batches/{batch_id}")
+async def batch(batch_id: Name, user: SignedIn, desk: Desk) -> BatchAnswer:
+    """One batch: what it holds, where it lies, and who says so."""
+    known = BatchId(batch_id)
+    feed = await desk.ask(lambda ledger: ledger.feed_of_batch(known))
+    if feed is None or not await visible_among(user, [feed]):
+        raise not_found(f"batch {batch_id}")
+    return await desk.ask(partial(landed.batch_of, batch_id=known, feed=feed))
 
 
 @api.get("/findings/{number}")

@@ -20,7 +20,7 @@ from tallystick.cli import answers
 from tallystick.cli.app import app
 from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.finding_part import FindingPart, WaiverPart
-from tallystick.report import documents
+from tallystick.report import batch_parts, documents, whereabouts
 from tallystick.report.documents import Document, Part
 from tallystick.settings.connections import _FALLBACKS
 from tallystick.settings.feed import Feed
@@ -68,7 +68,7 @@ def test_every_exit_code_is_documented() -> None:
 MODULES = [import_module(f"{cli.__name__}.{each.name}") for each in iter_modules(cli.__path__)]
 PARTS = [
     each
-    for module in (*MODULES, documents)
+    for module in (*MODULES, batch_parts, documents, whereabouts)
     for _, each in inspect.getmembers(module, inspect.isclass)
     if issubclass(each, Part) and each.__module__ == module.__name__ and is_dataclass(each)
 ]

@@ -11,10 +11,12 @@ import pytest
 
 from tallystick.domain.batches.states import BatchState
 from tallystick.domain.identities import AttemptId, Owner
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.errors import ConfigurationError
 from tallystick.settings.feed import Feed
 from tallystick.workflows.landing.land import land_batch
 from tallystick.workflows.landing.run import land_feed
+from tallystick.workflows.planning.comparing_file import in_file
 from tallystick.workflows.planning.plan import dry_run, plan_feed
 from tallystick.workflows.reconciling.reconciliation import reconcile
 from tallystick.workflows.reconciling.reporting import report_of
@@ -118,3 +120,18 @@ def test_a_renamed_feed_is_warned_of_before_all_is_landed_again(story: Story) ->
     assert said.startswith("Feed orders has landed a topic named orders, and has no file any more.")
     both = replace(renamed, declared=lambda: ["orders", "sales"])
     assert dry_run(both, None).warnings == ()
+
+
+def test_a_plan_leaves_on_record_what_the_file_says_and_a_dry_run_does_not(story: Story) -> None:
+    services = edited(story, "schedule", cron="*/5 * * * *", timezone="Asia/Tokyo")
+    ledger = services.ledger
+
+    def on_record() -> FeedInFile | None:
+        [head] = ledger.feed_heads(FEED, most_runs=1)
+        return head.described
+
+    before = on_record()
+    dry_run(services, None)
+    assert on_record() == before == in_file(story.services().feed)
+    plan_feed(services, None, RUN)
+    assert on_record() == in_file(services.feed) != before

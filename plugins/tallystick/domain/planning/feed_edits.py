@@ -6,8 +6,8 @@ command that reads the file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.domain.batches.states import Isolation
@@ -18,12 +18,16 @@ ONLY_TOPIC: Final = "{}, which this feed has landed so far; give another topic a
 
 @dataclass(frozen=True, slots=True)
 class FeedInFile:
-    """What a feed's file says of what must not change unnoticed."""
+    """What a feed's file says of where, when and how it lands."""
 
-    feed: FeedName
     topic: str
     root: str
     isolation: Isolation
+    until: str
+    cron: str
+    timezone: str
+    complete_within_seconds: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class FeedEdit:
 
 
 def feed_edits(
-    file: FeedInFile, record: FeedOnRecord, declared: Collection[str] | None
+    feed: FeedName, file: FeedInFile, record: FeedOnRecord, declared: Collection[str] | None
 ) -> list[FeedEdit]:
     """What differs between the file and the ledger; empty where nothing does.
 
@@ -64,7 +68,7 @@ def feed_edits(
     source, root = ("source", "topic"), ("target", "root")
     if record.retired:
         words = f"another name, for a feed of this one was retired by {record.retired}"
-        return [FeedEdit(("feed",), file.feed, words, is_refused=True)]
+        return [FeedEdit(("feed",), feed, words, is_refused=True)]
     if record.topic not in (None, file.topic):
         return [FeedEdit(source, file.topic, ONLY_TOPIC.format(record.topic), is_refused=True)]
     edits = []
@@ -84,9 +88,9 @@ def feed_edits(
         edits += [
             FeedEdit(
                 ("feed",),
-                file.feed,
+                feed,
                 f"Feed {other} has landed a topic named {file.topic}, and has no file any more. If"
-                f" it was renamed to {file.feed}, all will be landed once more beside its old"
+                f" it was renamed to {feed}, all will be landed once more beside its old"
                 f" directory: give the file its old name back. If it has ended:"
                 f" tallystick feed retire {other}",
             )

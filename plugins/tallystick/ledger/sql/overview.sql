@@ -1,6 +1,6 @@
 -- name: feed_heads
 -- Each feed that is not retired, or the named one, with its newest report and its newest look.
-SELECT f.feed, f.topic,
+SELECT f.feed, f.topic, f.described,
        r.report_id, r.taken_at, r.verdict::text AS verdict, r.complete_up_to, r.made_by, r.lost_at,
        s.looked_at, s.border_at, s.shown, s.leaderless_count, c.up_to, c.by, c.told_at,
        logs.partitions, logs.numbers, logs.frontiers, logs.seen, logs.empty
@@ -127,7 +127,13 @@ SELECT b.batch_number, b.batch_id, b.label, b.window_from, b.window_until, b.sta
        b.published_by, b.record_count, b.hole_count, b.byte_count,
        CASE WHEN b.lease_until > clock_timestamp() THEN b.holder END AS holder,
        committer.owner AS committed_by, newest.outcome,
-       (SELECT count(*) FROM file WHERE file.batch_id = b.batch_id) AS files
+       (SELECT count(*) FROM file WHERE file.batch_id = b.batch_id) AS files,
+       CASE WHEN b.committed_by IS NULL
+            THEN (SELECT count(*) FROM offset_range r
+                   WHERE r.batch_id = b.batch_id AND r.state = 'claimed')
+            ELSE (SELECT coalesce(sum(upper(run) - lower(run)), 0)::bigint
+                    FROM (SELECT unnest(range_agg(f.partitions)) AS run
+                            FROM file f WHERE f.batch_id = b.batch_id) held) END AS partitions
   FROM batch b JOIN plan p USING (plan_id)
   LEFT JOIN attempt committer ON committer.attempt_id = b.committed_by
   LEFT JOIN attempt newest ON newest.batch_id = b.batch_id AND newest.token = b.newest_token

@@ -6,6 +6,11 @@ INSERT INTO feed (feed, topic) VALUES (:feed, :topic) ON CONFLICT (feed) DO NOTH
 -- Take the planning lock: the feed's row, until the transaction ends.
 SELECT topic FROM feed WHERE feed = :feed FOR NO KEY UPDATE;
 
+-- name: describe_feed
+-- Keep what the feed's file says, where it said something else before.
+UPDATE feed SET described = :described::jsonb
+ WHERE feed = :feed AND described IS DISTINCT FROM :described::jsonb;
+
 -- name: clock
 -- The ledger's clock now.
 SELECT clock_timestamp() AS instant;

@@ -14,12 +14,51 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
  ORDER BY b.batch_number;
 
 -- name: attempts
--- All attempts of the feed's batches, by token.
+-- All attempts of these batches, by token.
 SELECT a.attempt_id, a.batch_id, a.token, a.owner, a.started_at, a.application_id, a.ended_at,
        a.outcome
   FROM attempt a JOIN batch b USING (batch_id)
- WHERE b.feed = :feed
+ WHERE a.batch_id = ANY(:batch_ids::text[])
  ORDER BY b.batch_number, a.token;
+
+-- name: newest_checks
+-- The newest deep look at each of these batches, by level.
+SELECT DISTINCT ON (batch_id, level) batch_id, level, is_clean, is_complete, checked_at
+  FROM batch_check WHERE batch_id = ANY(:batch_ids::text[])
+ ORDER BY batch_id, level, check_id DESC;
+
+-- name: replaced_batches
+-- Those of the batches of which repairs have taken files: which repairs, and if all files are taken.
+SELECT gone.batch_id, array_agg(DISTINCT gone.replaced_by ORDER BY gone.replaced_by) AS replaced_by,
+       count(*) = (SELECT count(*) FROM file f WHERE f.batch_id = gone.batch_id) AS is_whole
+  FROM file_retraction gone WHERE gone.batch_id = ANY(:batch_ids::text[])
+ GROUP BY gone.batch_id;
+
+-- name: offset_records
+-- One offset in each life of a partition's log, the newest first: its range, and the hole that it is.
+SELECT g.ordinal, g.topic_id, g.state = 'closed' AS has_ended, g.first_offset, g.begins_unseen,
+       r.state::text AS state, coalesce(r.batch_id, h.batch_id) AS batch_id, r.loss_code,
+       h.class::text AS hole
+  FROM generation g
+  LEFT JOIN offset_range r
+    ON r.generation_id = g.generation_id AND r.offsets @> :offset::bigint
+   AND r.state IN ('claimed', 'committed', 'lost', 'unreadable') AND NOT r.replaces
+  LEFT JOIN hole h
+    ON h.generation_id = g.generation_id AND h.runs @> :offset::bigint AND h.retracted_by IS NULL
+ WHERE g.feed = :feed AND g.partition = :partition
+ ORDER BY g.ordinal DESC;
+
+-- name: batches_at
+-- The batches whose window holds an instant; or those of the first plan after it that made any. None
+-- that is given up.
+SELECT batch_id FROM batch
+ WHERE feed = :feed AND state <> 'abandoned'
+   AND CASE WHEN :by_window::boolean
+            THEN window_from <= :at::timestamptz AND window_until > :at::timestamptz
+            ELSE plan_id = (SELECT plan_id FROM batch
+                             WHERE feed = :feed AND state <> 'abandoned' AND planned_at > :at::timestamptz
+                             ORDER BY batch_number LIMIT 1) END
+ ORDER BY batch_number;
 
 -- name: manifests_of
 -- The committed proofs of these batches.
@@ -217,14 +256,15 @@ UPDATE attempt SET swept_at = clock_timestamp()
  WHERE attempt_id = :attempt_id AND swept_at IS NULL;
 
 -- name: files
--- All committed files of the feed but the retracted ones, in the order of commit, then by name.
+-- All committed files of the feed but the retracted ones, or all of a batch, in the order of commit,
+-- then by name.
 SELECT b.batch_id, b.committed_by, b.state::text AS state, f.name, f.length_bytes, f.checksum,
        numbers_in(f.partitions) AS partitions, f.first_offsets, f.span_blocks, f.span_rests,
-       f.hole_counts
-  FROM batch b JOIN file_now f USING (batch_id)
- WHERE b.feed = :feed AND b.committed_by IS NOT NULL
-   AND NOT EXISTS (SELECT FROM file_retraction gone
-                    WHERE gone.batch_id = f.batch_id AND gone.name = f.name)
+       f.hole_counts, gone.replaced_by
+  FROM batch b JOIN file_now f USING (batch_id) LEFT JOIN file_retraction gone USING (batch_id, name)
+ WHERE b.committed_by IS NOT NULL
+   AND (:feed::text IS NULL OR (b.feed = :feed::text AND gone.replaced_by IS NULL))
+   AND (:batch_id::text IS NULL OR b.batch_id = :batch_id::text)
  ORDER BY b.commit_number, f.name COLLATE "C";
 
 -- name: bytes_per_record

@@ -19,9 +19,22 @@ log = logging.getLogger(__name__)
 
 def edits_of(ledger: Ledger, feed: Feed, declared: Collection[str] | None) -> list[FeedEdit]:
     """What the feed's file says otherwise than the ledger; see `feed_edits`."""
-    name, source = FeedName(feed.name), feed.source
-    file = FeedInFile(name, source.topic, feed.target.root, Isolation(source.isolation))
-    return feed_edits(file, ledger.on_record(name, source.topic), declared)
+    name = FeedName(feed.name)
+    return feed_edits(name, in_file(feed), ledger.on_record(name, feed.source.topic), declared)
+
+
+def in_file(feed: Feed) -> FeedInFile:
+    """What the file says that is compared with the ledger, or shown by it."""
+    within = feed.complete_within
+    return FeedInFile(
+        topic=feed.source.topic,
+        root=feed.target.root,
+        isolation=Isolation(feed.source.isolation),
+        until=feed.plan.until,
+        cron=feed.schedule.cron,
+        timezone=feed.schedule.timezone,
+        complete_within_seconds=within.total_seconds() if within else None,
+    )
 
 
 def told_edits(services: Services, step: str) -> list[str]:

@@ -22,7 +22,7 @@ from tallystick.domain.verdicts import FindingState
 from tallystick.domain.window import Window
 from tallystick.workflows.committing.publishing import publish, refused_publishes
 from tallystick.workflows.place import at
-from tallystick.workflows.planning.comparing_file import told_edits
+from tallystick.workflows.planning.comparing_file import in_file, told_edits
 from tallystick.workflows.planning.looking import LogFacts, Looking, facts_now, under_lock
 from tallystick.workflows.planning.observing import answered
 from tallystick.workflows.planning.plan_report import PlanReport, tell
@@ -100,6 +100,7 @@ def _performed(services: Services, window: Window | None, owner: Owner) -> PlanR
 
     def perform(looking: Looking) -> PlanReport | None:
         _require_whole_ledger(looking)
+        looking.session.describe(in_file(services.feed))
         earlier = looking.session.first_planned_at(owner)
         plan = _decided(looking, looking.session.newest_plan(window), window, owner)
         report = _carried_out(looking, plan, window, owner)

@@ -6,7 +6,6 @@ repair has replaced are not.
 
 from __future__ import annotations
 
-from tallystick.domain.batches.paths import BatchPath, StagingPath
 from tallystick.domain.identities import FeedName
 from tallystick.domain.window import Window
 from tallystick.ledger.batches import FileRecord
@@ -20,17 +19,10 @@ def current_paths(ledger: Ledger, feed: FeedName, window: Window | None = None) 
     that the batch was landed for, or the instant of its plan.
     """
     return [
-        path_of(each)
+        each.path
         for each in ledger.files(feed)
         if each.file.record_count and (window is None or is_labelled_in(window, each))
     ]
-
-
-def path_of(record: FileRecord) -> str:
-    """Where the file lies now."""
-    if record.is_published:
-        return f"{BatchPath.of(record.plan)}/{record.file.name}"
-    return f"{StagingPath.of(record.plan, record.attempt_id).data}/{record.file.name}"
 
 
 def is_labelled_in(window: Window, record: FileRecord) -> bool:

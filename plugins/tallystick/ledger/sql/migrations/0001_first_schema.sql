@@ -75,10 +75,14 @@ COMMENT ON FUNCTION refuse_delete() IS 'Keeps rows that may change from being re
 CREATE TABLE feed (
   feed       text PRIMARY KEY CHECK (feed <> ''),
   topic      text NOT NULL CHECK (topic <> ''),
-  first_planned_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  first_planned_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  described  jsonb
 );
 COMMENT ON TABLE feed IS 'One row per feed that was ever planned; its row lock is the planning lock.';
-CREATE TRIGGER feed_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON feed
+COMMENT ON COLUMN feed.described IS
+  'What its file said at the newest plan, for pages; null before a plan has told it.';
+CREATE TRIGGER feed_append_only
+  BEFORE UPDATE OF feed, topic, first_planned_at OR DELETE OR TRUNCATE ON feed
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 CREATE TABLE generation (
