@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tallystick.domain.batches.states import Isolation
+from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.errors import LedgerUnavailable
 from tests.contract.test_ledger_reports import a_report
 from tests.orchestration.page_place import PagePlace
-from tests.support.ledger_story import FEED, LedgerStory, finding_of, snapshot_of
+from tests.support.ledger_story import FEED, TOPIC, LedgerStory, finding_of, snapshot_of
 from tests.support.looks import record_look
 from tests.support.repository import DOCS
 from tests.support.waivers import accept
@@ -162,6 +165,16 @@ def test_the_document_and_the_dashboard_know_every_name_and_no_other(story: Ledg
     dashboard = (DOCS / "metrics-dashboard.json").read_text()
     assert json.loads(dashboard)["panels"]
     assert set(re.findall(r"tallystick_feed_\w+", dashboard)) <= told
+
+
+def test_the_labels_of_a_feeds_file_are_labels(story: LedgerStory) -> None:
+    file = FeedInFile(TOPIC, "/landing", Isolation.READ_COMMITTED, "now", "@daily", "UTC")
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.describe(replace(file, labels={"team": 'a "b"', "owner": "Ada"}))
+
+    answer = client(story.dsn).get("/metrics", headers=OPEN).text
+
+    assert r'tallystick_feed_info{feed="orders",owner="Ada",team="a \"b\""} 1.0' in answer
 
 
 def test_the_alert_also_fires_for_a_feed_that_never_was_complete(ledger_dsn: str) -> None:

@@ -120,6 +120,7 @@ class _Figures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every metric that docs/metrics.md names."""
+        yield self._info()
         yield self._verdict()
         of_feeds: tuple[tuple[str, str, _Value], ...] = (
             ("lag_offsets", "Offsets that Kafka has and that are not landed.",
@@ -138,6 +139,15 @@ class _Figures(Collector):
         yield from self._findings()
         yield from self._totals()
         yield from self._newest()
+
+    def _info(self) -> Metric:
+        """What the feeds' files say of them; Prometheus takes an empty label for none."""
+        said = {each.feed: each.described.labels for each in self._feeds if each.described}
+        names = sorted({name for labels in said.values() for name in labels})
+        family = _gauge("info", "1, with the labels of the feed's file.", *names)
+        for feed, labels in said.items():
+            family.add_metric([feed, *(labels.get(name, "") for name in names)], 1)
+        return family
 
     def _verdict(self) -> Metric:
         family = _gauge("verdict", "1 for the verdict of the feed, 0 for all others.", "verdict")

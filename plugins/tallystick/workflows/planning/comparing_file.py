@@ -34,6 +34,7 @@ def in_file(feed: Feed) -> FeedInFile:
         cron=feed.schedule.cron,
         timezone=feed.schedule.timezone,
         complete_within_seconds=within.total_seconds() if within else None,
+        labels=dict(feed.labels),
     )
 
 
