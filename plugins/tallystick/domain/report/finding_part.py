@@ -92,6 +92,11 @@ class FindingPart:
         return self.state is FindingState.WAIVED
 
     @property
+    def has_ended(self) -> bool:
+        """True for one that is closed, or has another verdict now."""
+        return self.state in (FindingState.REMEDIED, FindingState.SUPERSEDED)
+
+    @property
     def standing_verdict(self) -> Verdict:
         """What is said of the offsets: the finding's verdict, or that it is accepted."""
         return Verdict.WAIVED if self.is_waived else self.verdict

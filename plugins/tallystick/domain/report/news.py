@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.rules.waivers import WaiverRequest
 from tallystick.domain.verdicts import Verdict
 
 
@@ -27,27 +28,31 @@ class Told:
     """None before the first report."""
     late_window: datetime | None = None
     """End of the first window that is not complete in time; None while none is late."""
+    requests: tuple[int, ...] = ()
+    """Numbers of the requests for a waiver that nobody had answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What is on record of a feed now."""
 
-    open_findings: Mapping[int, StoredFinding]
-    ended: Mapping[int, StoredFinding]
+    open_findings: Mapping[int, FindingPart]
+    ended: Mapping[int, FindingPart]
     """Of those that were told as open, or came since: the ones that stand open no more."""
     newest_finding: int
     """Read before all others: what came meanwhile has a larger number."""
     verdict: Verdict | None
     late_window: datetime | None
+    requests: Mapping[int, WaiverRequest]
+    """Those for a waiver that wait for somebody else's word."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
     """The difference; false where there is none."""
 
-    opened: Sequence[StoredFinding]
-    over: Sequence[StoredFinding]
+    opened: Sequence[FindingPart]
+    over: Sequence[FindingPart]
     verdict: Verdict | None
     """As it is now."""
     verdict_before: Verdict | None
@@ -56,6 +61,8 @@ class News:
     """End of the window that was not complete in time; None where that was told, or none is."""
     late_no_more: datetime | None
     """End of the window that was told as late, and is complete now."""
+    asked: Sequence[WaiverRequest]
+    """Requests for a waiver that wait."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -63,6 +70,7 @@ class News:
             or self.over
             or self.late
             or self.late_no_more
+            or self.asked
             or self.verdict is not self.verdict_before
         )
 
@@ -87,6 +95,7 @@ def news_of(told: Told | None, now: Standing) -> News:
         verdict_before=before.verdict or _calm(now.verdict),
         late=now.late_window if late_since is None else None,
         late_no_more=late_since if now.late_window is None else None,
+        asked=[each for number, each in now.requests.items() if number not in before.requests],
     )
 
 
@@ -100,6 +109,7 @@ def told_of(told: Told | None, now: Standing) -> Told:
         newest_finding=now.newest_finding,
         verdict=now.verdict,
         late_window=late if now.late_window else None,
+        requests=tuple(sorted(now.requests)),
     )
 
 

@@ -40,7 +40,7 @@ class Trouble:
     @property
     def is_closed(self) -> bool:
         """True when all of them are."""
-        return all(each.closed_at is not None for each in self.findings)
+        return all(each.has_ended for each in self.findings)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -86,7 +86,7 @@ class Trouble:
         return any(True for _ in self._open_ones())
 
     def _open_ones(self) -> Iterator[FindingPart]:
-        return (each for each in self.findings if not each.is_waived and each.closed_at is None)
+        return (each for each in self.findings if not each.is_waived and not each.has_ended)
 
     def __str__(self) -> str:
         worst, others = self.worst, len(self.findings) - 1

@@ -27,11 +27,13 @@ def now(
     verdict: Verdict | None = OK,
     late: datetime | None = None,
     newest: int = 9,
+    asked: Iterable[int] = (),
 ) -> Standing:
     # The finding itself plays no part here.
     stored: Any = {each: each for each in found}
     over: Any = {each: each for each in ended}
-    return Standing(stored, over, newest, verdict, late)
+    requests: Any = {each: each for each in asked}
+    return Standing(stored, over, newest, verdict, late, requests)
 
 
 def told(*found: int, verdict: Verdict | None = OK, late: datetime | None = None) -> Told:
@@ -54,6 +56,10 @@ CASES: list[tuple[str, Told | None, Standing, dict[str, Any]]] = [
     ("late", told(), now(late=SIX), {"late": SIX}),
     ("later windows are late, too", told(late=SIX), now(late=SEVEN), {}),
     ("no more", told(late=SIX), now(), {"late_no_more": SIX}),
+    ("a request waits", told(), now(asked=[7]), {"asked": [7]}),
+    ("it waits still, and another one", Told((), 9, OK, None, (7,)), now(asked=[7, 8]),
+     {"asked": [8]}),
+    ("somebody has answered", Told((), 9, OK, None, (7,)), now(), {}),
 ]  # fmt: skip
 
 
@@ -69,6 +75,7 @@ def test_the_news_are_the_difference(
         "verdict": news.verdict if news.verdict is not news.verdict_before else None,
         "late": news.late,
         "late_no_more": news.late_no_more,
+        "asked": list(news.asked),
     }
     assert {name: each for name, each in said.items() if each} == expected
     assert bool(news) == bool(expected)
@@ -87,13 +94,16 @@ standings = st.builds(
     ended=st.sets(st.integers(5, 8)),
     verdict=st.sampled_from([None, OK, LOSS, UNKNOWN]),
     late=st.sampled_from([None, SIX, SEVEN]),
+    asked=st.sets(st.integers(1, 3)),
 )
 
 
 @given(st.none() | st.builds(told, late=st.sampled_from([None, SIX])), standings)
 def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
     known = told_of(before, standing)
-    same = now(standing.open_findings, (), standing.verdict, standing.late_window)
+    same = now(
+        standing.open_findings, (), standing.verdict, standing.late_window, asked=standing.requests
+    )
     assert not news_of(known, same)
     assert told_of(known, same) == known
 
