@@ -70,6 +70,20 @@ def test_only_batches_are_mapped(bag: Any) -> None:
     assert isinstance(group, MappedTaskGroup)
 
 
+def test_broken_defaults_are_one_import_error_of_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(FEEDS, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "_defaults.yaml").write_text("plan: {until: noww}\n")
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(tmp_path))
+    bag = a_bag()
+    assert bag.dags == {}
+    [(file, error)] = bag.import_errors.items()
+    assert Path(file).name == "feed_problems.py"
+    assert error.count("_defaults.yaml:1: plan.until: 'noww' is not accepted") == 1
+    assert "orders.yaml" not in error
+
+
 def test_a_feed_s_labels_are_the_owner_and_the_tags_of_its_dags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
