@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -83,7 +84,10 @@ def test_a_finding_is_explained_with_its_evidence_and_the_next_command(
         f"Finding {number} of feed orders: A8 committed file missing, PROVEN_LOSS"
     )
     assert "evidence: file = " in told.out
-    assert told.out.rstrip().endswith("tallystick repair orders NUMBER")
+    assert told.out.rstrip().endswith(f"tallystick repair orders {number}")
+    assert re.search(
+        r"how much: \d+ rows of the batch of 2026-11-01 12:30Z are missing\.", told.out
+    )
     document = missing("explain", str(number), "--json").json
     assert document["finding"]["number"] == number
     assert document["compares"]
@@ -134,7 +138,9 @@ def test_a_finding_that_has_ended_is_listed_with_its_cause_and_with_what_ended_i
     _, header, row, _ = missing("findings", "orders", "--all").out.splitlines()
     [ended] = listed(missing, "--all")
     cause, by = header.index("cause"), header.index("closed by")
-    assert row[cause:by].strip() == standing["cause"] == ended["cause"]
+    rows = f"{ended['extent']['rows']} rows of the batch of 2026-11-01 12:30Z were concerned."
+    assert row[cause:by].strip() == f"{rows} {standing['cause']}"
+    assert standing["cause"] == ended["cause"]
     assert row[by:] == ended["closed_by"]
 
 
@@ -206,7 +212,7 @@ def test_a_waived_finding_fails_nothing_any_more(missing: CommandLine) -> None:
     told = missing("reconcile", "orders", "--json")
     assert told.code == 0
     assert {each["state"] for each in told.json["findings"]} == {"waived"}
-    assert "  WAIVED  A8 " in missing("reconcile", "orders").out
+    assert re.search(r"  WAIVED  \d+ rows .*  A8 ", missing("reconcile", "orders").out)
     report = missing("report", "orders", "--json")
     assert (report.code, report.json["verdict"]) == (0, "WAIVED")
 

@@ -67,7 +67,7 @@ WRONG = [
      ":7: notify.0.arguments: a mapping is not accepted: it looks like a secret"),
     ("notify:\n- notifier: a.B\n  when:\n    verdict: [LOSS]",
      ":8: notify.0.when.verdict.0: 'LOSS' is not accepted;"
-     " accepted: SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, in a list"),
+     " accepted: SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, REQUEST, in a list"),
     ("notify:\n- notifier: a.B\n  when: {labels: {tier: 1}}", ":7: notify.0.when.labels.tier: 1 is"
      " not accepted: it does not read as text, put it in quotes"),
     ("notify:\n- notifier: a.B\n  remind: daily", ":7: notify.0.remind: 'daily' is not accepted"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -133,8 +134,15 @@ def test_people_hear_once_of_what_is_new_and_once_that_it_is_over(
         )
     assert mailbox.subjects == ["Tallystick orders: PROVEN_LOSS (was PROVEN_OK), 1 new"]
     assert mailbox.letters[0]["To"] == "data@example.org"
-    assert "A8 PROVEN_LOSS: " in mailbox.text(0)
-    assert "/tallystick/feeds/orders" in mailbox.text(0)
+    letter = " ".join(mailbox.text(0).replace("<br>", " ").split())
+    number = stage.story.named()[0]
+    assert re.search(r"New: PROVEN_LOSS, A8 committed file missing .finding", letter)
+    assert re.search(r"\d+ rows .* are missing\.", letter)
+    assert f"tallystick repair orders {number}" in letter
+    assert f'/tallystick/findings/{number}">' in letter
+    assert '/tallystick/feeds/orders">' in letter
+    assert "NUMBER" not in letter
+    assert "<pre>" not in letter
     dry = run(dags["repair_orders"])
     assert (dry.telling["notify"], len(mailbox.letters)) == ("skipped", 1)
     assert (
@@ -185,9 +193,10 @@ def test_a_mail_server_that_refuses_makes_no_run_red_and_loses_no_news(
 
 
 def test_hostile_names_are_text_in_a_letter_and_one_line_in_its_subject() -> None:
-    from tallystick.report.news_words import NewsWords
+    from tallystick.report.news_words import Block, NewsWords
 
-    words = NewsWords("orders", "s", "new: finding 7: <script>alert(1)</script>", "x?a=1&b=2")
+    bad = "<script>alert(1)</script>"
+    words = NewsWords("orders", "s", [Block(bad, [bad], bad)], "x?a=1&b=2")
     assert "<script>" not in words.html
     assert "a=1&amp;b=2" in words.html
 

@@ -91,6 +91,21 @@ def test_a_trouble_is_waived_and_ended_as_a_whole(story: LedgerStory, place: Pag
     assert place.client("ugo").post("/api/findings/1/waiver/end", json={}).status_code == 422
 
 
+def test_who_approves_reads_the_evidence_of_all_on_one_page(
+    story: LedgerStory, place: PagePlace
+) -> None:
+    read = three_of_one_trouble(story)
+    sent = {"reason": "known", "until": LATER, "evidence": ", ".join(read)}
+    send(place, "uma", "/findings/1/waiver-requests", **sent)
+    seen = page(place, "ugo")
+    assert "Approve as ugo" in seen
+    for number in (5, 6):
+        assert f"orders-0 [{number}, {number + 1})" in seen
+        assert f"&#34;of&#34;: {number}" in seen
+        assert "1 offset is missing." in seen
+    assert all(f"Digest: {each}" in seen for each in read)
+
+
 def test_of_a_trouble_nothing_is_asked_for_that_was_not_read(
     story: LedgerStory, place: PagePlace
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.news import News, Wish
 from tallystick.domain.rules.findings import Finding
+from tallystick.domain.rules.waivers import WaiverWish
 from tallystick.ledger.ledger import Ledger
 from tallystick.settings.feed import Feed
 from tallystick.workflows.telling import Recipient, tell
@@ -37,11 +38,12 @@ class Post:
         def send(news: News) -> None:
             if error := self.trouble.pop(recipient, None):
                 raise error
-            new = [str(each.finding_id) for each in news.opened]
-            over = [f"-{each.finding_id}" for each in news.over]
+            new = [str(each.number) for each in news.opened]
+            over = [f"-{each.number}" for each in news.over]
             late = ["late"] if news.late else ["in time"] if news.late_no_more else []
-            late += [f"again {each.finding_id}" for each in news.still]
-            self.sent.append((recipient, " ".join(new + over + late)))
+            late += [f"again {each.number}" for each in news.still]
+            asked = [f"{each.wish.asked_by} asks" for each in news.asked]
+            self.sent.append((recipient, " ".join(new + over + late + asked)))
             self.before_end()
 
         return send
@@ -188,6 +190,26 @@ def test_what_two_people_accept_is_over_until_it_is_open_again(place: Place) -> 
     ledger.record_findings(FEED, [finding_of(1, 2, note="another evidence")])
     _told(place)
     assert post.take() == [(ADA, str(number)), (ADA, f"-{number}"), (ADA, str(number))]
+
+
+def test_a_request_for_a_waiver_is_told_once_while_it_waits(place: Place) -> None:
+    _, ledger, post = place
+    (number,) = _found(place, (1, 2))
+    _told(place)
+    found = ledger.finding(number)
+    assert found
+    ends = datetime(2199, 1, 1, tzinfo=UTC)
+    wish = WaiverWish(
+        finding_id=number, reason="known", asked_by="ada", expires_at=ends, digest=found.digest
+    )
+    ledger.ask_for_waivers([wish])
+    for _ in range(2):
+        _told(place)
+    ledger.approve_waivers(
+        {each.wish.finding_id: each.number for each in ledger.waiting_requests()[FEED]}, by="ben"
+    )
+    _told(place)
+    assert post.take() == [(ADA, str(number)), (ADA, "ada asks"), (ADA, f"-{number}")]
 
 
 def test_a_window_that_is_late_is_told_when_that_begins_and_when_it_is_over(

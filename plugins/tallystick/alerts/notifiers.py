@@ -12,7 +12,7 @@ from typing import Any, Final
 from tallystick.domain.report.news import Wish
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.verdicts import Verdict
-from tallystick.settings.feed import LATE, Feed, NotifierSettings
+from tallystick.settings.feed import LATE, REQUEST, Feed, NotifierSettings
 
 _ACCEPTED: Final = "a class below airflow.sdk.BaseNotifier that can be imported, and its arguments"
 NotifierProblem = tuple[tuple[str | int, ...], str, str]
@@ -29,9 +29,13 @@ def recipient_of(settings: NotifierSettings) -> str:
 def wish_of(settings: NotifierSettings) -> Wish:
     """What they want to be told of a feed that they are told of at all."""
     told_of = settings.when.verdict
-    verdicts = frozenset(Verdict(each) for each in told_of if each != LATE)
-    hears_all = verdicts >= FAILING_VERDICTS
-    return Wish(None if hears_all else verdicts, LATE in told_of, settings.remind)
+    verdicts = frozenset(Verdict(each) for each in told_of if each not in (LATE, REQUEST))
+    return Wish(
+        None if verdicts >= FAILING_VERDICTS else verdicts,
+        is_told_late=LATE in told_of,
+        is_told_requests=REQUEST in told_of,
+        remind_after=settings.remind,
+    )
 
 
 def notifier_of(settings: NotifierSettings) -> Any:

@@ -22,8 +22,8 @@ from tallystick.cli.answers import (
 from tallystick.cli.options import FeedArgument, JsonOption, given_instant
 from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
-from tallystick.domain.report.finding_part import FindingPart, WaiverState, stored_part
-from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
+from tallystick.domain.report.finding_part import FindingPart, WaiverState
+from tallystick.domain.report.troubles import Trouble, named_findings, spans_of, troubles_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.rules.waivers import Waiver, as_read, is_same_person, still_to_come
 from tallystick.domain.verdicts import FindingState
@@ -31,6 +31,7 @@ from tallystick.errors import ConfigurationError
 from tallystick.ledger.ledger import Ledger
 from tallystick.report.documents import Document, ExplainDocument, explained
 from tallystick.report.wording import (
+    concern_text,
     grouped,
     place_text,
     places_text,
@@ -125,7 +126,7 @@ def _listed(stage: Stage, name: str, *, everything: bool) -> Answer:
         found = (
             ledger.all_findings(FeedName(name)) if everything else ledger.findings(FeedName(name))
         )
-    document = FindingsDocument(feed=name, findings=[stored_part(each) for each in found])
+        document = FindingsDocument(feed=name, findings=ledger.told_findings(found))
     is_open = any(
         each.state is FindingState.OPEN and each.finding.verdict in FAILING_VERDICTS
         for each in found
@@ -144,7 +145,8 @@ def _explanation(ledger: Ledger, number: int) -> ExplainDocument:
     if found is None:
         accepted = "a number that tallystick findings FEED --all shows"
         raise ConfigurationError("FINDING", str(number), accepted)
-    return explained(found, ledger.findings(FeedName(found.finding.feed)))
+    (told,) = ledger.told_findings([found])
+    return explained(found, told, ledger.findings(FeedName(found.finding.feed)))
 
 
 def _waived(stage: Stage, waiver: Waiver, read: Sequence[str]) -> Answer:
@@ -197,7 +199,7 @@ def findings_view(document: FindingsDocument) -> list[Block]:
             places_text(each.findings) or place_of(each.worst),
             to_second(min(filter(None, (one.first_seen_at for one in each.findings)))),
             _said_once(one.evidence_digest for one in each.findings),
-            " ".join(one.cause for one in each.by_rule),
+            " ".join(filter(None, [concern_text(each), *(one.cause for one in each.by_rule)])),
             *([_said_once(one.closed_by or "-" for one in each.findings)] if has_closed else []),
         ]
         for each in troubles
@@ -229,6 +231,7 @@ def explain_view(document: ExplainDocument) -> list[Block]:
         f" {found.state}.",
         f"where: {place_of(found)}"
         + (f", generation {found.generation}" if found.generation else ""),
+        *([f"how much: {much}"] if (much := concern_text(Trouble("", (found,)))) else []),
         f"cause: {found.cause}",
         f"trouble: {found.trouble}" + (f", with findings {spans_of(others)}" if others else ""),
         f"rule: {document.compares} (level {found.level})",

@@ -246,7 +246,7 @@ class Batches(Tables):
                 batch_id=BatchId(row.batch_id),
                 attempt_id=AttemptId(row.committed_by),
                 plan=manifests[BatchId(row.batch_id)].plan,
-                file=_landed_file(row),
+                file=landed_file(row),
                 is_published=row.state == BatchState.PUBLISHED.value,
                 replaced_by=row.replaced_by,
             )
@@ -313,7 +313,8 @@ def _attempt_record(row: Any) -> AttemptRecord:
     )
 
 
-def _landed_file(row: Any) -> LandedFile:
+def landed_file(row: Any) -> LandedFile:
+    """A committed file as its row keeps it."""
     held = zip(
         row.partitions or (),
         row.first_offsets or (),

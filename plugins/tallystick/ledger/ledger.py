@@ -16,6 +16,7 @@ from tallystick.ledger.commits import Commits
 from tallystick.ledger.connection import LedgerConnection
 from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence import Evidence
+from tallystick.ledger.extents import Extents
 from tallystick.ledger.findings import Findings, News
 from tallystick.ledger.hole_rows import fold_holes
 from tallystick.ledger.metrics import Metrics
@@ -33,6 +34,7 @@ class Ledger(
     Batches,
     Commits,
     Evidence,
+    Extents,
     Findings,
     Metrics,
     News,

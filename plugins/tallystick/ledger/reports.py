@@ -54,6 +54,9 @@ class ShownBounds:
     high_watermarks: Mapping[int, int]
     due_ends: Mapping[int, int]
     """Up to where each log is due (excluded): by windows that is not all that is readable."""
+    retention_ms: int | None
+    lost_at: datetime | None
+    """When retention may take the first of what the newest report saw waiting; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +137,8 @@ class Reports(Tables):
 
     def newest_bounds(self, feed: FeedName) -> ShownBounds | None:
         """All that the newest look showed; None before the first."""
-        row = self._connection.row("newest_bounds", feed=feed)
-        if row is None:
-            return None
-        shown = Shown.of(row.shown)
-        return ShownBounds(
-            looked_at=row.looked_at,
-            topic_id=row.topic_id,
-            log_start_offsets=shown.by_partition(shown.log_start_offsets),
-            last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
-            high_watermarks=shown.by_partition(shown.high_watermarks),
-            due_ends=shown.by_partition(shown.due_ends),
-        )
+        with self._connection.reading() as transaction:
+            return newest_bounds(transaction, feed)
 
     def landed_totals(
         self,
@@ -243,6 +236,24 @@ class Reports(Tables):
             return ReportDocument.from_json(report_text(row))
         except ValueError as error:
             raise _unreadable(row, error) from error
+
+
+def newest_bounds(transaction: Transaction, feed: FeedName) -> ShownBounds | None:
+    """All that the newest look showed; None before the first."""
+    row = transaction.row("newest_bounds", feed=feed)
+    if row is None:
+        return None
+    shown = Shown.of(row.shown)
+    return ShownBounds(
+        looked_at=row.looked_at,
+        topic_id=row.topic_id,
+        log_start_offsets=shown.by_partition(shown.log_start_offsets),
+        last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
+        high_watermarks=shown.by_partition(shown.high_watermarks),
+        due_ends=shown.by_partition(shown.due_ends),
+        retention_ms=row.retention_ms,
+        lost_at=row.lost_at,
+    )
 
 
 def report_text(row: Any) -> str:

@@ -24,7 +24,7 @@ from tallystick.orchestration.airflow_releases import (
 from tallystick.orchestration.connections import open_ledger
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.page_link import page_of_feed
+from tallystick.orchestration.page_link import our_pages
 from tallystick.orchestration.run_context import Context, is_dry_run
 from tallystick.orchestration.stats import tell_feed
 from tallystick.settings.feed import Feed, NotifierSettings
@@ -133,6 +133,6 @@ def _send(feed: Feed, settings: NotifierSettings, context: Context, news: News) 
     from tallystick.alerts.notifiers import notifier_of
     from tallystick.report.news_words import words_of
 
-    words = words_of(feed.name, news, page_of_feed(feed.name), feed.labels)
+    words = words_of(feed.name, news, our_pages(), feed.labels)
     # A copy: a notifier adds its own arguments to what it is given.
     notifier_of(settings)({**context, "news": words})

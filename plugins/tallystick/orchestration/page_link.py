@@ -33,9 +33,9 @@ def page_of_run(dag_id: str, run_id: str) -> str:
     return f"{_airflow()}/dags/{quote(dag_id, safe='')}/runs/{run}/plugin/{RUN_ROUTE}"
 
 
-def page_of_feed(feed: str) -> str:
-    """The address of the feed's page; without a host where Airflow's own is not configured."""
-    return f"{_airflow()}/tallystick/feeds/{quote(feed, safe='')}"
+def our_pages() -> str:
+    """Below which address our pages are; without a host where Airflow's own is not configured."""
+    return f"{_airflow()}/tallystick"
 
 
 def _airflow() -> str:

@@ -17,7 +17,7 @@ from typing import Any, Self, dataclass_transform
 from tallystick.domain.batches.states import HoleClass
 from tallystick.domain.offsets.ranges import OffsetRange
 from tallystick.domain.plain_json import to_plain
-from tallystick.domain.report.finding_part import FindingPart, stored_part
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import same_trouble
 from tallystick.domain.rules.stored_finding import StoredFinding
 
@@ -84,12 +84,14 @@ class ExplainDocument(Document):
     remedy: str
 
 
-def explained(found: StoredFinding, standing: Sequence[StoredFinding]) -> ExplainDocument:
+def explained(
+    found: StoredFinding, told: FindingPart, standing: Sequence[StoredFinding]
+) -> ExplainDocument:
     """The finding with its rule; `standing` are those of its feed."""
     rule, trouble = found.finding.rule, same_trouble(found, standing)
     alike = {each.finding_id: each.digest for each in trouble if each.state is found.state}
     return ExplainDocument(
-        finding=stored_part(found),
+        finding=told,
         finding_ids=[each.finding_id for each in trouble],
         waiver_evidence={**alike, found.finding_id: found.digest},
         compares=rule.compares,

@@ -32,7 +32,7 @@ def csv_table(document: ReportDocument) -> str:
     import pandas as pd  # takes a second, and the other faces need none
 
     findings = _frame("finding", FindingPart, document.findings).drop(columns=["feed", "topic"])
-    for name in ("evidence", "waiver"):
+    for name in ("evidence", "waiver", "extent"):
         findings[name] = [each and json.dumps(each, sort_keys=True) for each in findings[name]]
     worst_first = document.worst_first
     partitions = _frame("partition", PartitionPart, worst_first)

@@ -27,6 +27,7 @@ from tallystick.report.plain_text import compared_lines
 from tallystick.report.safe_text import visible_lines
 from tallystick.report.wording import (
     by_text,
+    concern_text,
     counted,
     duration_text,
     extent_text,
@@ -34,10 +35,12 @@ from tallystick.report.wording import (
     instant_text,
     interval_text,
     late_text,
+    paths_in,
     place_text,
     places_text,
     troubles_text,
     window_text,
+    without_paths,
 )
 
 _SHOWN_FINDINGS: Final = 8
@@ -81,14 +84,15 @@ def trouble_cells(trouble: Trouble) -> dict[str, str]:
     """A trouble in texts, for the template and for the script alike."""
     worst = trouble.worst
     numbers = f", {named_findings(trouble.numbers)}" if trouble.numbers else ""
+    causes = " ".join(each.cause for each in trouble.by_rule)
     cells = {
         "verdict": trouble.verdict.value,
         "title": f"{', '.join(f'{each.code} {each.name}' for each in trouble.by_rule)}{numbers}",
         "place": extent_text(trouble),
-        "cause": " ".join(each.cause for each in trouble.by_rule),
+        "cause": " ".join(filter(None, [concern_text(trouble), without_paths(causes)])),
         "next": " ".join(trouble.next_steps),
         "seen": _seen(worst) if len(trouble.findings) == 1 else _each_place(trouble),
-        "subject": worst.subject,
+        "subject": "\n".join(dict.fromkeys(filter(None, [worst.subject, *paths_in(causes)]))),
         "evidence": _evidence(trouble),
     }
     return {name: visible_lines(text) for name, text in cells.items()}  # the script has no filter
@@ -203,6 +207,9 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["place"] = place_text
     made.filters["extent"] = extent_text
     made.filters["places"] = places_text
+    made.filters["concern"] = concern_text
+    made.filters["without_paths"] = without_paths
+    made.filters["paths"] = paths_in
     made.globals["interval"] = interval_text
     made.globals["counted"] = counted
     made.globals["troubles_text"] = troubles_text

@@ -1,4 +1,4 @@
-"""News of a feed in words: a line for a subject, and a text, plain and as HTML."""
+"""News of a feed in words: a subject, and a block for each trouble, plain and as HTML."""
 
 from __future__ import annotations
 
@@ -7,14 +7,27 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 from typing import Final
+from urllib.parse import quote
 
-from tallystick.domain.report.finding_part import stored_part
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.news import News
-from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.report.troubles import Trouble, named_findings, troubles_of
+from tallystick.domain.rules.waivers import WaiverRequest, asked_at_once
 from tallystick.domain.verdicts import FindingState
-from tallystick.report.wording import place_text
+from tallystick.report.safe_text import visible, visible_lines
+from tallystick.report.wording import concern_text, extent_text, without_paths
 
 _MOST_TOLD: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is told of one thing."""
+
+    head: str
+    lines: Sequence[str] = ()
+    link: str = ""
+    """Where more is told; empty where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,66 +37,147 @@ class NewsWords:
     feed: str
     subject: str
     """One line."""
-    text: str
+    blocks: Sequence[Block]
     link: str
     """Where Tallystick's page shows the feed."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The feed's own; the runbook's is a link."""
 
     @property
+    def text(self) -> str:
+        """Everything, a block for each thing, parted by empty lines."""
+        return "\n\n".join(
+            "\n".join(visible_lines(line) for line in (each.head, *each.lines, each.link) if line)
+            for each in self.blocks
+        )
+
+    @property
     def html(self) -> str:
-        """The text, and where to read on, escaped."""
-        links = (escape(each) for each in (self.link, self.labels.get("runbook")) if each)
-        read_on = "<br>".join(f'<a href="{each}">{each}</a>' for each in links)
-        return f"<pre>{escape(self.text)}</pre><p>{read_on}</p>"
+        """The same, and where to read on, escaped; lines are as wide as the reader has them."""
+        told = "".join(
+            f"<p><strong>{_escaped(each.head)}</strong>"
+            + "".join(f"<br>{_escaped(line)}" for line in each.lines)
+            + (f"<br>{_linked(each.link)}" if each.link else "")
+            + "</p>"
+            for each in self.blocks
+        )
+        links = filter(None, (self.link, self.labels.get("runbook")))
+        return f"{told}<p>{'<br>'.join(map(_linked, links))}</p>"
 
 
-def words_of(feed: str, news: News, link: str, labels: Mapping[str, str]) -> NewsWords:
-    """The news in words: what is new, what is over, what still stands; then the feed's labels."""
-    heads, lines = [], []
+def words_of(feed: str, news: News, pages: str, labels: Mapping[str, str]) -> NewsWords:
+    """The news in words: what is new, is over, still stands; then the feed's labels.
+
+    `pages` is the address of ours.
+    """
+    heads, blocks = [], []
     if news.verdict is not news.verdict_before and news.verdict and news.verdict_before:
         heads.append(f"{news.verdict.value} (was {news.verdict_before.value})")
-        lines.append(f"The verdict is {news.verdict.value}; it was {news.verdict_before.value}.")
+        blocks.append(
+            Block(f"The verdict is {news.verdict.value}; it was {news.verdict_before.value}.")
+        )
     if news.late:
         heads.append("not complete in time")
-        lines.append(f"The window that ended at {_second(news.late)} is not complete in time.")
-    if news.opened:
-        heads.append(f"{len(news.opened)} new")
-        lines += _some("new", [(each, str(each.finding)) for each in news.opened])
+        blocks.append(
+            Block(f"The window that ended at {_second(news.late)} is not complete in time.")
+        )
+    opened, over = troubles_of(news.opened), troubles_of(news.over)
+    if opened:
+        heads.append(f"{len(opened)} new")
+        blocks += _some("new", [_standing("New", each, pages) for each in opened])
+    if news.asked:
+        asked = list(asked_at_once(news.asked))
+        heads.append(f"{len(asked)} to approve")
+        blocks += _some("to approve", [_waiting(each, pages) for each in asked])
     if news.late_no_more:
         heads.append("complete again")
-        lines.append(f"No window is late any more; {_second(news.late_no_more)} was the first one.")
-    if news.over:
-        heads.append(f"{len(news.over)} over")
-        lines += _some("over", [(each, _ending(each)) for each in news.over])
+        first = _second(news.late_no_more)
+        blocks.append(Block(f"No window is late any more; {first} was the first one."))
+    if over:
+        heads.append(f"{len(over)} over")
+        blocks += _some("over", [_over(each, pages) for each in over])
     if news.still_late:
         heads.append("still not complete")
-        lines.append(f"The window that ended at {_second(news.still_late)} is still not complete.")
-    if news.still:
-        heads.append(f"{len(news.still)} still open")
-        lines += _some("still", [(each, str(each.finding)) for each in news.still])
-    lines += [f"{name}: {value}" for name, value in labels.items()]
-    subject = f"Tallystick {feed}: {', '.join(heads)}"
-    return NewsWords(feed, subject, "\n".join(lines), link, labels)
+        late = _second(news.still_late)
+        blocks.append(Block(f"The window that ended at {late} is still not complete."))
+    still = troubles_of(news.still)
+    if still:
+        heads.append(f"{len(still)} still open")
+        blocks += _some("still open", [_standing("Still open", each, pages) for each in still])
+    if labels:
+        blocks.append(Block("Labels", [f"{name}: {value}" for name, value in labels.items()]))
+    link = f"{pages}/feeds/{quote(feed, safe='')}"
+    return NewsWords(feed, f"Tallystick {feed}: {', '.join(heads)}", blocks, link, labels)
 
 
-def _some(head: str, said: Sequence[tuple[StoredFinding, str]]) -> list[str]:
-    told = [f"{head}: finding {each.finding_id}: {' '.join(words.split())}" for each, words in said]
-    left = len(told) - _MOST_TOLD
-    return told if left <= 0 else [*told[:_MOST_TOLD], f"{head}: and {left} more"]
+def _some(head: str, blocks: Sequence[Block]) -> list[Block]:
+    left = len(blocks) - _MOST_TOLD
+    return [*blocks[:_MOST_TOLD], *([Block(f"{head}: and {left} more")] if left > 0 else [])]
 
 
-def _ending(stored: StoredFinding) -> str:
-    match stored.state:
+def _standing(head: str, trouble: Trouble, pages: str) -> Block:
+    number = trouble.number_to_act_on or trouble.worst.number
+    said = [concern_text(trouble), *(without_paths(each.cause) for each in trouble.by_rule)]
+    steps = [f"Next: {without_paths(each)}" for each in trouble.next_steps]
+    return Block(
+        f"{head}: {trouble.verdict.value}, {_rules(trouble)}, {extent_text(trouble)}",
+        [_one_line(each) for each in (*said, *steps) if each],
+        _page_of(pages, number),
+    )
+
+
+def _over(trouble: Trouble, pages: str) -> Block:
+    endings = dict.fromkeys(_ending(each) for each in trouble.findings)
+    return Block(
+        f"Over: {trouble.worst.verdict.value}, {_rules(trouble)}, {extent_text(trouble)}",
+        [_one_line(each) for each in list(endings)[:_MOST_TOLD]],
+        _page_of(pages, trouble.worst.number),
+    )
+
+
+def _waiting(asked: Sequence[WaiverRequest], pages: str) -> Block:
+    wish = asked[0].wish
+    numbers = sorted(each.wish.finding_id for each in asked)
+    return Block(
+        f"To approve, by somebody other than {wish.asked_by}: {named_findings(numbers)}",
+        [
+            f"Asked to be accepted until {_second(wish.expires_at)}, because:"
+            f" {_one_line(wish.reason)}"
+        ],
+        _page_of(pages, numbers[0]),
+    )
+
+
+def _rules(trouble: Trouble) -> str:
+    named = ", ".join(f"{each.code} {each.name}" for each in trouble.by_rule)
+    return f"{named} ({named_findings(trouble.numbers)})"
+
+
+def _ending(part: FindingPart) -> str:
+    match part.state:
         case FindingState.WAIVED:
-            until = stored.waiver.expires_at if stored.waiver else None
-            how = "two people accept it" + (f" until {_second(until)}" if until else "")
+            until = part.waiver.expires_at if part.waiver else None
+            return "Two people accept it" + (f" until {_second(until)}." if until else ".")
         case FindingState.SUPERSEDED:
-            how = "it has another verdict now"
+            return "It has another verdict now."
         case _:
-            how = stored.closed_by or "it stands no more"
-    found = stored_part(stored)
-    return f"{place_text(found)} {found.code} {found.verdict.value}: {how}"
+            return part.closed_by or "It stands no more."
+
+
+def _page_of(pages: str, number: int | None) -> str:
+    return f"{pages}/findings/{number}" if number else ""
+
+
+def _escaped(text: str) -> str:
+    return escape(visible(text))
+
+
+def _linked(link: str) -> str:
+    return f'<a href="{escape(link)}">{escape(link)}</a>'
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _second(instant: datetime) -> str:

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
+from tallystick.domain.finding_codes import FindingCode
 from tallystick.domain.report.completeness import CompleteBy
+from tallystick.domain.report.extent import Extent
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.troubles import Trouble, named_findings
+from tallystick.domain.rules.registry import RULE_OF
+from tallystick.domain.rules.rule import RuleClass
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
 
 _MOST_PLACES: Final = 6
 _MOST_ACCEPTED: Final = 20
+_LONG_NAME: Final = 40
+_LONG_PATH: Final = re.compile(r"(?<![\w./])/(?=\S{60})\S*[^\s.,:;]")
+_KINDS: Final = {
+    RuleClass.LOSS: ("is missing", "are missing"),
+    RuleClass.DUPLICATE: ("is there twice", "are there twice"),
+    RuleClass.CORRUPTION: ("is not as it was", "are not as they were"),
+    RuleClass.STALLED: ("waits", "wait"),
+    RuleClass.WARNING: ("waits", "wait"),
+}
+"""What is the matter with one offset or row, and with several, by the kind of their rule."""
+_MATTERS: Final = {FindingCode.COULD_NOT_TELL: ("is in doubt", "are in doubt")}
+"""The same, where the kind does not say it."""
 
 
 def with_capital(words: str) -> str:
@@ -169,11 +186,81 @@ def _some(words: Sequence[str]) -> str:
     return "; ".join(words[:_MOST_ACCEPTED]) + more
 
 
+def concern_text(trouble: Trouble) -> str:
+    """Says how much the trouble is about, of which time, and until when Kafka has it; or nothing.
+
+    What Kafka has is of no interest any more once the trouble is closed.
+    """
+    extent, worst = trouble.extent, trouble.worst
+    if extent is None:
+        return ""
+    many = extent.offsets if extent.rows is None else extent.rows
+    code = FindingCode(worst.code)
+    one, several = _MATTERS.get(code) or _KINDS[RULE_OF[code].kind]
+    if trouble.is_closed:
+        one, several = "was concerned", "were concerned"
+    matter = one if many == 1 else several
+    if not worst.verdict.value.startswith("PROVEN"):
+        matter = matter.replace("are ", "may be ").replace("is ", "may be ")
+    noun = "offset" if extent.rows is None else "row"
+    said = f"{counted(noun, many)}{_time_text(extent)} {matter}."
+    return said if trouble.is_closed else f"{said} {_kept_text(extent)}".rstrip()
+
+
+def _time_text(extent: Extent) -> str:
+    since, until = extent.since, extent.until
+    if since is None:
+        return ""
+    if until is None:
+        return f" of the batch of {since:%Y-%m-%d %H:%M}Z"
+    if until - since == timedelta(days=1) and since.time() == time():
+        return f" of {since:%Y-%m-%d}"
+    return f" of {window_text(Window(since, until))}"
+
+
+def _kept_text(extent: Extent) -> str:
+    """What Kafka has of it, as of the look that says so."""
+    looked_at, kept = extent.looked_at, extent.kept
+    if looked_at is None:
+        return ""
+    seen = f"{looked_at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+    if kept is None:
+        return f"If Kafka still has them is unknown: the look of {seen} does not tell."
+    if kept == 0:
+        return f"Kafka has them no more (seen {seen})."
+    part = "all of them" if kept == extent.offsets else f"{grouped(kept)} of the offsets"
+    until = ""
+    if extent.kept_until and extent.kept_until > looked_at:
+        until = f" until about {extent.kept_until.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+    elif extent.kept_until:
+        until = ", and may delete them at any moment"
+    return f"Kafka has {part}{until} (seen {seen})."
+
+
+def without_paths(text: str) -> str:
+    """The text, of whose long paths only the last part is left, and of that its ends.
+
+    >>> without_paths(f"/landing/{'dt=2026-11-25/' * 5}part-{'0' * 60}.parquet is missing.")
+    '.../part-00000000000...000000000000.parquet is missing.'
+    """
+    return _LONG_PATH.sub(lambda match: f".../{_ends(match[0].rpartition('/')[2])}", text)
+
+
+def paths_in(text: str) -> list[str]:
+    """The long paths, whole."""
+    return list(dict.fromkeys(_LONG_PATH.findall(text)))
+
+
+def _ends(name: str) -> str:
+    return name if len(name) <= _LONG_NAME else f"{name[:16]}...{name[-20:]}"
+
+
 def trouble_words(trouble: Trouble) -> list[str]:
     """Says what the trouble is and where, in one line or more."""
     worst = trouble.worst
     numbered = f"{named_findings(trouble.numbers)}: " if trouble.numbers else ""
-    said = f"{trouble.verdict.value}  {worst.code} {worst.name}: {worst.cause}"
+    much = f"{concern}  " if (concern := concern_text(trouble)) else ""
+    said = f"{trouble.verdict.value}  {much}{worst.code} {worst.name}: {worst.cause}"
     lines = [f"{numbered}{extent_text(trouble)}  {said}"]
     lines += [f"  and {each.code} {each.name}: {each.cause}" for each in trouble.by_rule[1:]]
     if places_text(trouble.findings) not in ("", extent_text(trouble)):

@@ -288,16 +288,18 @@ class ReconcileSettings(Section):
 
 LATE: Final = "LATE"
 """No verdict, but told like one: a window that is not complete in time."""
+REQUEST: Final = "REQUEST"
+"""Likewise: a request for a waiver that waits for somebody else's word."""
 
 
 class Route(Section):
     """What a notifier is told of; all that is not said here."""
 
     verdict: Annotated[
-        tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE"], ...],
-        Accepted("SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, in a list"),
+        tuple[Literal["SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE", "REQUEST"], ...],
+        Accepted("SUSPECTED, UNKNOWN, PROVEN_DUP, PROVEN_LOSS, LATE, REQUEST, in a list"),
         Field(strict=False),
-    ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE")
+    ] = ("SUSPECTED", "UNKNOWN", "PROVEN_DUP", "PROVEN_LOSS", "LATE", "REQUEST")
     labels: Annotated[Pairs, Accepted("labels that a feed must have, each a name and a value")] = (
         Field(default_factory=dict)
     )

@@ -185,6 +185,8 @@ class FindingAnswer(ExplainDocument):
     repair_evidence: Mapping[int, str]
     """By number, the digests of those that a repair from here names, 1 000 at most: its own, and
     open ones of its trouble; of a finding that is accepted all."""
+    others: Sequence[FindingPart]
+    """Those that the next step about a waiver is of, beside this one: each is to be read."""
     has_repair: bool
     """True where a repair may mend it."""
     waiver_request: WaiverRequestPart | None

@@ -11,7 +11,7 @@ from typing import Final
 from tallystick.domain.finding_codes import Level
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.completeness import CompleteBy
-from tallystick.domain.report.finding_part import FindingPart, stored_part
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.troubles import Trouble, same_trouble, troubles_of
 from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
@@ -242,7 +242,7 @@ def findings_of(ledger: Ledger, feed: FeedName, offset: int, limit: int) -> Find
 
 def troubles_standing(ledger: Ledger, feed: FeedName) -> Sequence[Trouble]:
     """Returns the troubles behind the feed's standing findings, worst first."""
-    return troubles_of(stored_part(each) for each in ledger.findings(feed))
+    return troubles_of(ledger.told_findings(ledger.findings(feed)))
 
 
 def feed_of_finding(ledger: Ledger, number: int) -> FeedName | None:
@@ -257,7 +257,8 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     if found is None:
         return None
     standing = ledger.findings(FeedName(found.finding.feed))
-    told = explained(found, standing)
+    (shown,) = ledger.told_findings([found])
+    told = explained(found, shown, standing)
     is_open = found.state is FindingState.OPEN
     repaired = {
         each.finding_id: each.digest
@@ -281,6 +282,9 @@ def finding_of_number(ledger: Ledger, number: int, reader: str) -> FindingAnswer
     return FindingAnswer(
         **vars(told.but(waiver_evidence=changed)),
         repair_evidence=_most({**repaired, number: found.digest}, number),
+        others=ledger.told_findings(
+            each for each in standing if each.finding_id in changed.keys() - {number}
+        ),
         has_repair=(
             found.finding.rule.mending is not Mending.NOTHING
             or held_in(found.finding.evidence) is not None
@@ -299,11 +303,11 @@ def findings_asked_of(ledger: Ledger, feed: FeedName, asked: AskedRunPart) -> Se
     """The findings that a repair names; of one that names none, those that ended while it ran."""
     if asked.findings:
         named = map(ledger.finding, asked.findings[:MOST_OF_RUN])
-        return [stored_part(each) for each in named if each and each.finding.feed == feed]
+        return ledger.told_findings(each for each in named if each and each.finding.feed == feed)
     if asked.is_dry_run or asked.queued_at is None or asked.dag_id != dag_id_of(REPAIR, feed):
         return []
     ended = ledger.findings_ended(feed, asked.queued_at, asked.ended_at, most=MOST_OF_RUN)
-    return [stored_part(each) for each in ended]
+    return ledger.told_findings(ended)
 
 
 def _request_part(
@@ -341,7 +345,7 @@ def run_of(ledger: Ledger, feed: FeedName, owner: Owner) -> RunAnswer:
         planned_at=found.planned_at,
         batches=found.batches,
         ranges=ranges_of(ledger, found.batches),
-        findings=_worst_findings([stored_part(each) for each in (*found.findings, *of_report)]),
+        findings=_worst_findings(ledger.told_findings((*found.findings, *of_report))),
         report=ledger.report_head(feed, found.report) if found.report else None,
     )
 

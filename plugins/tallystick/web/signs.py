@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Final
 
 from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
-from tallystick.domain.rules.waivers import WaiverRequest
+from tallystick.domain.rules.waivers import WaiverRequest, asked_at_once
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE, dag_id_of
 from tallystick.report.wording import troubles_text
@@ -120,14 +119,13 @@ def _of_age(
 
 def _of_requests(feed: str, requests: Sequence[WaiverRequest]) -> Iterator[Sign]:
     """One for all that somebody has asked at once."""
-    at_once = groupby(requests, lambda one: (one.wish.asked_by, one.asked_at))
-    for (asker, asked_at), several in at_once:
-        number, *others = (each.wish.finding_id for each in several)
-        more = f" and {len(others)} more" if others else ""
+    for first, *more_of_it in asked_at_once(requests):
+        asker, number = first.wish.asked_by, first.wish.finding_id
+        more = f" and {len(more_of_it)} more" if more_of_it else ""
         yield Sign(
             feed=feed,
             said=f"A request by {asker} to accept finding {number}{more} waits",
-            since=asked_at,
+            since=first.asked_at,
             act=f"Somebody other than {asker} approves it, or repairs it.",
             finding=number,
         )

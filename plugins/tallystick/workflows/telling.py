@@ -8,14 +8,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import Proof
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.news import News, Standing, Told, Wish, news_of, told_of
 from tallystick.domain.rules.findings import FAILING_VERDICTS
+from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import FindingState
 from tallystick.ledger.ledger import Ledger
 from tallystick.settings.cadence import WindowSchedule
@@ -68,21 +70,22 @@ def standing_of(feed: Feed, ledger: Ledger, told: Told | None) -> Standing:
     ended = ledger.ended_findings(name, told.open_findings, told.newest_finding) if told else {}
     heads = ledger.feed_heads(name, most_runs=0)
     return Standing(
-        open_findings={
-            each.finding_id: each
-            for each in ledger.findings(name)
-            if each.state is FindingState.OPEN and each.finding.verdict in FAILING_VERDICTS
-        },
-        ended={
-            number: each
-            for number, each in ended.items()
-            if each.finding.verdict in FAILING_VERDICTS
-        },
+        open_findings=_told(
+            ledger, [each for each in ledger.findings(name) if each.state is FindingState.OPEN]
+        ),
+        ended=_told(ledger, ended.values()),
         newest_finding=newest,
         verdict=heads[0].verdict if heads and heads[0].report else None,
         late_window=_late_window(feed, ledger),
         at=ledger.clock(),
+        requests={each.number: each for each in ledger.waiting_requests().get(name, ())},
     )
+
+
+def _told(ledger: Ledger, found: Iterable[StoredFinding]) -> dict[int, FindingPart]:
+    """Those that fail a run, by number."""
+    failing = [each for each in found if each.finding.verdict in FAILING_VERDICTS]
+    return {each.number: each for each in ledger.told_findings(failing) if each.number is not None}
 
 
 def _late_window(feed: Feed, ledger: Ledger) -> datetime | None:

@@ -10,12 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from tallystick.domain.plain_json import to_plain
+from tallystick.domain.report.extent import Extent
 from tallystick.domain.rules.findings import Finding, Level
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.rules.waivers import WaiverEnding, shown_digest
 from tallystick.domain.verdicts import FindingState, Verdict
+
+NUMBER: Final = "NUMBER"
+"""Stands in the words of rules for the number that a finding gets on record."""
 
 
 class WaiverState(StrEnum):
@@ -78,6 +83,8 @@ class FindingPart:
     """What closed the finding, in a sentence."""
     waiver: WaiverPart | None
     """The newest one."""
+    extent: Extent | None = None
+    """How much it is about; None where no offsets are known of it, or nobody asked."""
 
     @property
     def is_waived(self) -> bool:
@@ -85,12 +92,19 @@ class FindingPart:
         return self.state is FindingState.WAIVED
 
     @property
+    def has_ended(self) -> bool:
+        """True for one that is closed, or has another verdict now."""
+        return self.state in (FindingState.REMEDIED, FindingState.SUPERSEDED)
+
+    @property
     def standing_verdict(self) -> Verdict:
         """What is said of the offsets: the finding's verdict, or that it is accepted."""
         return Verdict.WAIVED if self.is_waived else self.verdict
 
 
-def finding_part(finding: Finding, stored: StoredFinding | None = None) -> FindingPart:
+def finding_part(
+    finding: Finding, stored: StoredFinding | None = None, extent: Extent | None = None
+) -> FindingPart:
     """The finding as documents show it, with what the ledger knows of it."""
     is_judged = stored is not None and finding.verdict is Verdict.WAIVED
     evidence = to_plain(finding.evidence)
@@ -109,7 +123,7 @@ def finding_part(finding: Finding, stored: StoredFinding | None = None) -> Findi
         subject=finding.subject,
         trouble=finding.trouble,
         cause=finding.cause,
-        next_step=finding.next_step,
+        next_step=_step(finding, stored),
         evidence=evidence,
         evidence_digest=shown_digest(evidence),
         state=stored.state if stored else None,
@@ -118,7 +132,21 @@ def finding_part(finding: Finding, stored: StoredFinding | None = None) -> Findi
         closed_at=stored.closed_at if stored else None,
         closed_by=stored.closed_by if stored else None,
         waiver=_waiver_part(stored) if stored else None,
+        extent=extent,
     )
+
+
+def _step(finding: Finding, stored: StoredFinding | None) -> str:
+    """What to do, by the finding's own number where it has one."""
+    if stored is None:
+        return finding.next_step
+    named = repair_of(finding.feed, stored.finding_id)
+    return finding.next_step.replace(repair_of(finding.feed, NUMBER), named)
+
+
+def repair_of(feed: str, *numbers: object) -> str:
+    """The words by which a next step names findings to repair."""
+    return " ".join(["tallystick repair", feed, *map(str, numbers)])
 
 
 def stored_part(stored: StoredFinding) -> FindingPart:

@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tallystick.domain.rules.stored_finding import StoredFinding
+from tallystick.domain.report.finding_part import FindingPart
+from tallystick.domain.rules.waivers import WaiverRequest
 from tallystick.domain.verdicts import Verdict
 
 
@@ -23,6 +24,7 @@ class Wish:
     verdicts: Collection[Verdict] | None = None
     """Of findings, and of the feed before and after a change; None: any."""
     is_told_late: bool = True
+    is_told_requests: bool = True
     remind_after: timedelta | None = None
 
     def hears(self, *verdicts: Verdict | None) -> bool:
@@ -42,6 +44,8 @@ class Told:
     """None before the first report."""
     late_window: datetime | None = None
     """End of the first window that is not complete in time; None while none is late."""
+    requests: tuple[int, ...] = ()
+    """Numbers of the requests for a waiver that nobody had answered."""
     reminded_at: datetime | None = None
     """All that stands was told then; None while nothing does."""
 
@@ -50,22 +54,24 @@ class Told:
 class Standing:
     """What is on record of a feed now."""
 
-    open_findings: Mapping[int, StoredFinding]
-    ended: Mapping[int, StoredFinding]
+    open_findings: Mapping[int, FindingPart]
+    ended: Mapping[int, FindingPart]
     """Of those that were told as open, or came since: the ones that stand open no more."""
     newest_finding: int
     """Read before all others: what came meanwhile has a larger number."""
     verdict: Verdict | None
     late_window: datetime | None
     at: datetime
+    requests: Mapping[int, WaiverRequest]
+    """Those for a waiver that wait for somebody else's word."""
 
 
 @dataclass(frozen=True, slots=True)
 class News:
     """The difference; false where there is none."""
 
-    opened: Sequence[StoredFinding]
-    over: Sequence[StoredFinding]
+    opened: Sequence[FindingPart]
+    over: Sequence[FindingPart]
     verdict: Verdict | None
     """As it is now."""
     verdict_before: Verdict | None
@@ -74,10 +80,12 @@ class News:
     """End of the window that was not complete in time; None where that was told, or none is."""
     late_no_more: datetime | None
     """End of the window that was told as late, and is complete now."""
-    still: Sequence[StoredFinding]
+    still: Sequence[FindingPart]
     """Told before, and told again because they stand."""
     still_late: datetime | None
     """End of the window that was told as late before, and of which people are reminded."""
+    asked: Sequence[WaiverRequest]
+    """Requests for a waiver that wait; those told before, too, where people are reminded."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -87,6 +95,7 @@ class News:
             or self.late_no_more
             or self.still
             or self.still_late
+            or self.asked
             or self.verdict is not self.verdict_before
         )
 
@@ -112,16 +121,19 @@ def news_of(told: Told | None, now: Standing, wish: Wish) -> News:
         late_no_more=late_since if late_now is None else None,
         still=[each for number, each in standing if is_due and number in before.open_findings],
         still_late=late_since if is_due and late_now else None,
+        asked=[
+            each
+            for number, each in sorted(now.requests.items() if wish.is_told_requests else ())
+            if is_due or number not in before.requests
+        ],
     )
 
 
-def _heard(
-    findings: Mapping[int, StoredFinding], wish: Wish
-) -> Sequence[tuple[int, StoredFinding]]:
+def _heard(findings: Mapping[int, FindingPart], wish: Wish) -> Sequence[tuple[int, FindingPart]]:
     return [
         (number, each)
         for number, each in sorted(findings.items())
-        if wish.verdicts is None or wish.hears(each.finding.verdict)
+        if wish.verdicts is None or wish.hears(each.verdict)
     ]
 
 
@@ -142,16 +154,20 @@ def told_of(told: Told | None, now: Standing, wish: Wish) -> Told:
         verdict=now.verdict,
         late_window=late if now.late_window else None,
         reminded_at=_reminded_at(told or Told(), now, wish),
+        requests=tuple(sorted(now.requests)),
     )
 
 
 def _reminded_at(told: Told, now: Standing, wish: Wish) -> datetime | None:
     standing = {number for number, _ in _heard(now.open_findings, wish)}
+    requests = now.requests.keys() if wish.is_told_requests else set()
     is_late = wish.is_told_late and now.late_window is not None
-    if not standing and not is_late:
+    if not standing and not requests and not is_late:
         return None
-    stood = not standing.isdisjoint(told.open_findings) or (is_late and told.late_window)
-    return told.reminded_at if stood and not _is_due(told, now, wish) else now.at
+    stood = standing & {*told.open_findings} or requests & {*told.requests}
+    stood_late = is_late and told.late_window is not None
+    is_told = stood or stood_late
+    return told.reminded_at if is_told and not _is_due(told, now, wish) else now.at
 
 
 def _calm(verdict: Verdict | None) -> Verdict | None:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from tallystick.domain.report.finding_part import FindingPart, finding_part
+from tallystick.domain.report.extent import Extent, Interval, all_together
+from tallystick.domain.report.finding_part import NUMBER, FindingPart, finding_part, repair_of
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.stored_finding import StoredFinding
 from tallystick.domain.verdicts import Verdict
+
+_MOST_NAMED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Trouble:
     @property
     def is_closed(self) -> bool:
         """True when all of them are."""
-        return all(each.closed_at is not None for each in self.findings)
+        return all(each.has_ended for each in self.findings)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -53,8 +57,23 @@ class Trouble:
 
     @property
     def next_steps(self) -> tuple[str, ...]:
-        """What to do, each once; nothing for what is accepted or closed."""
-        return tuple(dict.fromkeys(each.next_step for each in self._open_ones()))
+        """What to do, each once, by the numbers of all that it is to be done about; nothing for
+        what is accepted or closed.
+        """
+        numbers: dict[str, list[int | None]] = {}
+        for each in self._open_ones():
+            own, any_of_them = repair_of(each.feed, each.number), repair_of(each.feed, NUMBER)
+            numbers.setdefault(each.next_step.replace(own, any_of_them), []).append(each.number)
+        feed = self.worst.feed
+        return tuple(
+            step.replace(repair_of(feed, NUMBER), repair_of(feed, *_some(found)))
+            for step, found in numbers.items()
+        )
+
+    @property
+    def extent(self) -> Extent | None:
+        """How much all of them are about; None where nobody knows."""
+        return all_together((_interval(each), each.extent) for each in self.findings if each.extent)
 
     @property
     def number_to_act_on(self) -> int | None:
@@ -67,7 +86,7 @@ class Trouble:
         return any(True for _ in self._open_ones())
 
     def _open_ones(self) -> Iterator[FindingPart]:
-        return (each for each in self.findings if not each.is_waived and each.closed_at is None)
+        return (each for each in self.findings if not each.is_waived and not each.has_ended)
 
     def __str__(self) -> str:
         worst, others = self.worst, len(self.findings) - 1
@@ -78,6 +97,19 @@ class Trouble:
         numbered = f"{named_findings(self.numbers)}: " if self.numbers else ""
         said = [f"{numbered}{place} {worst.code} {self.verdict.value}: {worst.cause}"]
         return " ".join([*said, *(each.cause for each in self.by_rule[1:]), *self.next_steps])
+
+
+def _interval(part: FindingPart) -> Interval:
+    """Of a finding about a whole batch one of its own, of no partition."""
+    if part.partition is None or part.from_offset is None or part.until_offset is None:
+        return -1, part.number or 0, 0, part.extent.offsets if part.extent else 0
+    return part.partition, part.generation or 0, part.from_offset, part.until_offset
+
+
+def _some(numbers: Sequence[int | None]) -> list[object]:
+    """So many as a line can name; NUMBER for what is on no record."""
+    known = sorted(each for each in numbers if each is not None)
+    return [*known[:_MOST_NAMED], *(["..."] if len(known) > _MOST_NAMED else [])] or [NUMBER]
 
 
 def troubles_of(findings: Iterable[FindingPart]) -> tuple[Trouble, ...]:

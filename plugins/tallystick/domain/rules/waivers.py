@@ -15,11 +15,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
+from itertools import groupby
 from typing import Final
 from unicodedata import category, normalize
 
@@ -126,6 +127,12 @@ class WaiverRequest:
         """True for the requests of one trouble's findings, which one person makes at once."""
         mine, its = (self.asked_at, self.wish.asked_by), (other.asked_at, other.wish.asked_by)
         return mine == its
+
+
+def asked_at_once(requests: Iterable[WaiverRequest]) -> Iterator[Sequence[WaiverRequest]]:
+    """The requests, those together that one person has made at once, as they came."""
+    for _, several in groupby(requests, lambda each: (each.asked_at, each.wish.asked_by)):
+        yield tuple(several)
 
 
 def is_same_person(one: str, another: str) -> bool:

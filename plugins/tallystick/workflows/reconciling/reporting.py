@@ -34,6 +34,7 @@ from tallystick.domain.report.document import (
     ReportDocument,
     perhaps_thinned,
 )
+from tallystick.domain.report.extent import Extent
 from tallystick.domain.report.finding_part import FindingPart, finding_part
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.looks import (
@@ -225,7 +226,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         silent=tuple(each.value for each in reconciled.silent),
         is_complete=reconciled.is_complete,
         unheard=tuple(unheard),
-        findings=_finding_parts(findings, stored),
+        findings=_finding_parts(findings, stored, ledger.extents(stored.values())),
         partitions=partition_parts(
             reconciled, generations, complete.proven, totals, ledger.newest_bounds(feed)
         ),
@@ -358,10 +359,15 @@ class _Reading:
 
 
 def _finding_parts(
-    findings: Sequence[Finding], stored: Mapping[tuple[object, ...], StoredFinding]
+    findings: Sequence[Finding],
+    stored: Mapping[tuple[object, ...], StoredFinding],
+    extents: Mapping[int, Extent],
 ) -> tuple[FindingPart, ...]:
-    worst_first = sorted(findings, key=lambda one: -one.verdict.severity)
-    return tuple(finding_part(each, stored.get(each.key)) for each in worst_first)
+    return tuple(
+        finding_part(each, known, extents.get(known.finding_id) if known else None)
+        for each in sorted(findings, key=lambda one: -one.verdict.severity)
+        for known in (stored.get(each.key),)
+    )
 
 
 def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:

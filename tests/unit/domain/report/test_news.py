@@ -29,11 +29,13 @@ def now(
     verdict: Verdict | None = OK,
     late: datetime | None = None,
     newest: int = 9,
+    asked: Iterable[int] = (),
 ) -> Standing:
     # The finding itself plays no part here.
     stored: Any = {each: each for each in found}
     over: Any = {each: each for each in ended}
-    return Standing(stored, over, newest, verdict, late, SEVEN)
+    requests: Any = {each: each for each in asked}
+    return Standing(stored, over, newest, verdict, late, SEVEN, requests)
 
 
 def told(*found: int, verdict: Verdict | None = OK, late: datetime | None = None) -> Told:
@@ -56,6 +58,10 @@ CASES: list[tuple[str, Told | None, Standing, dict[str, Any]]] = [
     ("late", told(), now(late=SIX), {"late": SIX}),
     ("later windows are late, too", told(late=SIX), now(late=SEVEN), {}),
     ("no more", told(late=SIX), now(), {"late_no_more": SIX}),
+    ("a request waits", told(), now(asked=[7]), {"asked": [7]}),
+    ("it waits still, and another one", Told((), 9, OK, None, (7,)), now(asked=[7, 8]),
+     {"asked": [8]}),
+    ("somebody has answered", Told((), 9, OK, None, (7,)), now(), {}),
 ]  # fmt: skip
 
 
@@ -71,6 +77,7 @@ def test_the_news_are_the_difference(
         "verdict": news.verdict if news.verdict is not news.verdict_before else None,
         "late": news.late,
         "late_no_more": news.late_no_more,
+        "asked": list(news.asked),
     }
     assert {name: each for name, each in said.items() if each} == expected
     assert bool(news) == bool(expected)
@@ -90,23 +97,23 @@ standings = st.builds(
     ended=st.sets(st.integers(5, 8)),
     verdict=st.sampled_from([None, OK, LOSS, UNKNOWN]),
     late=st.sampled_from([None, SIX, SEVEN]),
+    asked=st.sets(st.integers(1, 3)),
 )
 
 
 @given(st.none() | st.builds(told, late=st.sampled_from([None, SIX])), standings)
 def test_nothing_is_told_twice(before: Told | None, standing: Standing) -> None:
     known = told_of(before, standing, Wish())
-    same = now(standing.open_findings, (), standing.verdict, standing.late_window)
+    same = now(
+        standing.open_findings, (), standing.verdict, standing.late_window, asked=standing.requests
+    )
     assert not news_of(known, same, Wish())
     assert told_of(known, same, Wish()) == known
 
 
 def found_as(*verdicts: Verdict) -> Mapping[int, Any]:
     """Findings 1, 2 ... of these verdicts."""
-    return {
-        number: SimpleNamespace(finding=SimpleNamespace(verdict=each))
-        for number, each in enumerate(verdicts, 1)
-    }
+    return {number: SimpleNamespace(verdict=each) for number, each in enumerate(verdicts, 1)}
 
 
 LOSSES = Wish({LOSS}, is_told_late=False)
@@ -126,18 +133,16 @@ LATE_ONLY = Wish(())
 def test_people_hear_of_the_verdicts_they_want(
     wish: Wish, opened: list[int], change: tuple[Verdict, Verdict] | None, late: datetime | None
 ) -> None:
-    worse = Standing(found_as(LOSS, UNKNOWN), {}, 2, LOSS, SIX, SEVEN)
+    worse = Standing(found_as(LOSS, UNKNOWN), {}, 2, LOSS, SIX, SEVEN, {})
     news, known = news_of(told(), worse, wish), told_of(told(), worse, wish)
-    assert [each.finding.verdict for each in news.opened] == [
-        worse.open_findings[each].finding.verdict for each in opened
+    assert [each.verdict for each in news.opened] == [
+        worse.open_findings[each].verdict for each in opened
     ]
     said = (news.verdict, news.verdict_before) if news.verdict != news.verdict_before else None
     assert (said, news.late) == (change, late)
-    cured = Standing({}, found_as(LOSS, UNKNOWN), 2, OK, None, SEVEN)
+    cured = Standing({}, found_as(LOSS, UNKNOWN), 2, OK, None, SEVEN, {})
     news = news_of(known, cured, wish)
-    assert [each.finding.verdict for each in news.over] == [
-        cured.ended[each].finding.verdict for each in opened
-    ]
+    assert [each.verdict for each in news.over] == [cured.ended[each].verdict for each in opened]
     assert (news.verdict is not news.verdict_before, news.late_no_more) == (bool(change), late)
 
 
@@ -153,14 +158,20 @@ def heard(wish: Wish, *steps: Standing) -> list[str]:
         known = told_of(known, each, wish)
         parts: dict[str, Any] = {
             "new": news.opened, "over": news.over, "still": news.still,
-            "late": news.late, "still late": news.still_late,
+            "late": news.late, "still late": news.still_late, "asked": news.asked,
         }  # fmt: skip
         said.append(", ".join(name for name, part in parts.items() if part))
     return said
 
 
-def at(minute: int, *found: int, ended: Iterable[int] = (), late: bool = False) -> Standing:
-    standing = now(found, ended, late=SIX if late else None)
+def at(
+    minute: int,
+    *found: int,
+    ended: Iterable[int] = (),
+    late: bool = False,
+    asked: Iterable[int] = (),
+) -> Standing:
+    standing = now(found, ended, late=SIX if late else None, asked=asked)
     return replace(standing, at=SEVEN + timedelta(minutes=minute))
 
 
@@ -175,8 +186,10 @@ def at(minute: int, *found: int, ended: Iterable[int] = (), late: bool = False) 
         ([at(0, 1), at(30, 2, ended=[1]), at(60, 2), at(90, 2)], ["new", "new, over", "", "still"]),
         ([at(0, late=True), at(30, late=True), at(60, late=True), at(120)],
          ["late", "", "still late", ""]),
+        ([at(0, asked=[4]), at(30, asked=[4]), at(60, asked=[4]), at(120)],
+         ["asked", "", "asked", ""]),
     ],
-    ids=["each hour", "others' news do not put it off", "over", "another one", "late"],
+    ids=["each hour", "others' news do not put it off", "over", "another one", "late", "asked"],
 )  # fmt: skip
 def test_what_stands_is_told_again_so_long_after_all_of_it_was_told(
     steps: list[Standing], said: list[str]
@@ -184,11 +197,16 @@ def test_what_stands_is_told_again_so_long_after_all_of_it_was_told(
     assert heard(HOURLY, *steps) == said
     silent = [each for each in heard(Wish(), *steps) if "still" in each]
     assert silent == [], "nobody is reminded who did not ask for it"
+    assert sum("asked" in each for each in heard(Wish(), *steps)) <= 1
 
 
 def test_nobody_is_reminded_of_what_they_do_not_want_to_hear() -> None:
-    wish = Wish({LOSS}, is_told_late=False, remind_after=timedelta(hours=1))
-    steps = [replace(at(each, late=True), open_findings=found_as(UNKNOWN)) for each in (0, 60, 120)]
+    hourly = timedelta(hours=1)
+    wish = Wish({LOSS}, is_told_late=False, is_told_requests=False, remind_after=hourly)
+    steps = [
+        replace(at(each, late=True, asked=[4]), open_findings=found_as(UNKNOWN))
+        for each in (0, 60, 120)
+    ]
     assert heard(wish, *steps) == ["", "", ""]
 
 
