@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from tallystick.ledger.history import WaiverStep
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 from tallystick.web import answers
@@ -14,6 +15,7 @@ from tests.support.repository import DOCS
 
 ANSWERS: list[type] = [
     BatchHead,
+    WaiverStep,
     ReportHead,
     RunHead,
     *(

@@ -41,8 +41,9 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.history import newest_first
 from tallystick.web.reading import Search
-from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip
+from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip, Until
 from tallystick.web.stored_reports import seen_in
 
 ASSETS: Final = {
@@ -181,6 +182,13 @@ async def report(
     if found is None:
         raise not_found(f"report {number} of feed {feed}")
     return _page(request, "report.html", number=number, asked=asked, verdicts=_VERDICTS, **found)
+
+
+@pages.get("/feeds/{feed}/history")
+async def history(request: Request, feed: Feed, desk: Desk, before: Until = None) -> Response:
+    """What was wrong with a feed, how that ended, and what people accepted."""
+    answer = await routes.history(feed, desk, before)
+    return _page(request, "history.html", answer=answer, troubles=newest_first(answer.closed))
 
 
 @pages.get("/feeds/{feed}/changes")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import AwareDatetime
 
 from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.report.troubles import Trouble
@@ -34,6 +35,7 @@ from tallystick.web.answers import (
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
+    HistoryAnswer,
     PartitionsAnswer,
     RepairsAnswer,
     ReportsAnswer,
@@ -43,6 +45,7 @@ from tallystick.web.answers import (
 from tallystick.web.dag_heads import dag_heads
 from tallystick.web.dag_runs import repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.history import history_of
 from tallystick.web.signs import signs_of
 
 
@@ -64,6 +67,7 @@ Id = Annotated[str, Query(**_TEXT)]
 Name = Annotated[str, Path(**_TEXT)]
 Before = Annotated[int, Query(ge=1, lt=2**63)]
 Number = Annotated[int, Path(ge=1, lt=2**63)]
+Until = Annotated[AwareDatetime | None, Query()]
 Digits = Annotated[str, Query(pattern=r"^\d{0,9}$")]
 
 
@@ -179,6 +183,12 @@ async def reports(
 ) -> ReportsAnswer:
     """A page of the stored reports, newest first; `before` is what the last page gave."""
     return await desk.ask(partial(stored_reports.reports_of, feed=feed, before=before, limit=limit))
+
+
+@api.get("/feeds/{feed}/history")
+async def history(feed: Feed, desk: Desk, before: Until = None) -> HistoryAnswer:
+    """What was wrong, up to an instant; `before` is what the last page gave."""
+    return await desk.ask(partial(history_of, feed=feed, until=before))
 
 
 @api.get("/feeds/{feed}/changes")
