@@ -1,4 +1,4 @@
-"""What was wrong with a feed: closed troubles, verdicts and waivers, page by page, nothing twice."""
+"""What was wrong with a feed: closed troubles, verdicts, waivers, page by page."""
 
 from __future__ import annotations
 

@@ -43,11 +43,11 @@ def history_of(ledger: Ledger, feed: FeedName, until: datetime | None) -> Histor
 
 def newest_first(closed: Iterable[FindingPart]) -> list[Trouble]:
     """The troubles of closed findings, by when the last of each was closed."""
-    return sorted(
-        troubles_of(closed),
-        key=lambda one: (one.closed_at is not None, one.closed_at),
-        reverse=True,
-    )
+    return sorted(troubles_of(closed), key=_closed_at, reverse=True)
+
+
+def _closed_at(trouble: Trouble) -> float:
+    return trouble.closed_at.timestamp() if trouble.closed_at else 0.0
 
 
 def _first_left_out(closed: Sequence[StoredFinding]) -> datetime | None:
