@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from tallystick.ledger.history import WaiverStep
+from tallystick.ledger.history import RecentRun, WaiverStep
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 from tallystick.web import answers
@@ -15,6 +15,7 @@ from tests.support.repository import DOCS
 
 ANSWERS: list[type] = [
     BatchHead,
+    RecentRun,
     WaiverStep,
     ReportHead,
     RunHead,

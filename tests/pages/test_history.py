@@ -8,11 +8,21 @@ from datetime import datetime
 import pytest
 
 from tallystick.domain.identities import Owner
+from tallystick.domain.planning.log_changes import LogChanges
 from tallystick.domain.verdicts import Verdict
+from tallystick.report.sparks import spark_of
 from tallystick.web import history
 from tallystick.web.history import history_of
 from tests.contract.test_ledger_reports import a_report
-from tests.support.ledger_story import FEED, LedgerStory, finding_of
+from tests.support.ledger_story import (
+    FEED,
+    MINUTE,
+    OWNER,
+    TOPIC,
+    LedgerStory,
+    finding_of,
+    snapshot_of,
+)
 from tests.support.waivers import accept
 
 RUN = Owner("repair_orders/r1")
@@ -72,3 +82,32 @@ def test_pages_lose_nothing_and_tell_nothing_twice(
         if (before := page.before) is None:
             break
     assert numbers == [5, 4, 3, 2, 1]
+
+
+def test_the_last_runs_say_what_waited_what_was_landed_and_nothing_that_a_look_cannot_tell(
+    story: LedgerStory,
+) -> None:
+    story.open({0: (0, 0)})
+    for reach in (10, 30, 30):
+        first = story.account().frontier
+        ranges = [(0, first, reach)] if first < reach else []
+        batches = [story.batch_of(*ranges)] if ranges else []
+        with story.ledger.planning(FEED, TOPIC) as session:
+            session.record_look(snapshot_of({0: (0, reach + 5)}), ())
+            session.freeze(None, batches, (), owner=OWNER, lease=MINUTE)
+        for each in batches:
+            attempt = story.begin(each.batch_id)
+            story.verify(attempt)
+            story.ledger.commit(attempt)
+    (runs,) = story.ledger.recent_runs([FEED], most=2).values()
+    assert [(each.lag, each.rows) for each in runs] == [(25, 20), (5, 0)]
+    story.change(LogChanges(), {0: (0, 40)}, topic_id="another")
+    with story.ledger.planning(FEED, TOPIC) as session:
+        session.record_look(snapshot_of({0: (0, 9)}, topic_id="another"), ())
+        session.freeze(None, [], (), owner=OWNER, lease=MINUTE)
+    (runs,) = story.ledger.recent_runs([FEED], most=9).values()
+    assert [each.lag for each in runs] == [15, 25, 5, None]
+    drawn = spark_of([each.lag for each in runs])
+    assert drawn
+    assert drawn.path.count("M") == 3
+    assert drawn.about == "unknown, the newest of 4; from 5 to 25"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,6 +27,19 @@ class WaiverStep:
     """Ascending."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecentRun:
+    """One run in numbers."""
+
+    planned_at: datetime
+    lag: int | None
+    """Offsets that waited at its look; None where it can't tell."""
+    rows: int
+    """That it landed."""
+    seconds: int | None
+    """From its plan until the last of that was published; None where nothing was."""
+
+
 class History(Tables):
     """The feed's past, in pages: each list has what was up to an instant, which counts."""
 
@@ -46,6 +59,16 @@ class History(Tables):
             numbers = [row.finding_id for row in rows]
             found = {each.finding_id: each for each in findings_of(transaction, numbers=numbers)}
         return [found[each] for each in numbers]
+
+    def recent_runs(
+        self, feeds: Sequence[FeedName], *, most: int
+    ) -> Mapping[str, Sequence[RecentRun]]:
+        """By feed, so many of its newest runs, oldest first."""
+        found: dict[str, list[RecentRun]] = {}
+        for row in self._connection.rows("recent_runs", feeds=list(feeds), most=most):
+            told = RecentRun(row.planned_at, row.lag, row.record_count, row.seconds)
+            found.setdefault(row.feed, []).append(told)
+        return found
 
     def waiver_steps(
         self, feed: FeedName, until: datetime | None, *, most: int

@@ -12,7 +12,7 @@ from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
-from tallystick.ledger.history import WaiverStep
+from tallystick.ledger.history import RecentRun, WaiverStep
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 
@@ -89,6 +89,8 @@ class FeedsAnswer(Part):
     """How many feeds there are, with those of which Airflow has DAGs only."""
     signs: Sequence[Sign]
     """All that is wrong, of the worst feed first."""
+    recent: Mapping[str, Sequence[RecentRun]]
+    """By feed, its last 24 runs in numbers, oldest first."""
     today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]

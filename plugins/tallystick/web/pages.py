@@ -26,7 +26,8 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
-from tallystick.report.wording import grouped
+from tallystick.report.sparks import spark_of
+from tallystick.report.wording import duration_text, grouped
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -340,6 +341,8 @@ def _template(name: str) -> Template:
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
     made.filters["spans"] = spans_of
+    made.globals["spark_of"] = spark_of
+    made.globals["duration_text"] = duration_text
     made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)

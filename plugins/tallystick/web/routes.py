@@ -108,9 +108,14 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
     dags, now = await dag_heads(), datetime.now(UTC)
     visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
-    found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
+    found, recent = await desk.ask(
+        lambda ledger: (
+            reading.feeds_of(ledger, shown, now),
+            ledger.recent_runs([each.feed for each in shown], most=reading.RUNS_OF_SPARK),
+        )
+    )
     seen = {feed: dags[feed] for feed in dags if feed in visible}
-    answer = reading.in_short(found, seen, requests, now, ended)
+    answer = reading.in_short(found, seen, requests, now, ended, recent)
     return answer.but(signs=await _seen_by(user, answer.signs))
 
 

@@ -35,3 +35,41 @@ SELECT min(taken_at) AS taken_at, step, taken_by, reason, expires_at,
  GROUP BY step, taken_by, reason, expires_at, date_trunc('second', taken_at)
 HAVING :until::timestamptz IS NULL OR min(taken_at) <= :until::timestamptz
  ORDER BY 1 DESC LIMIT :most;
+
+-- name: recent_runs
+-- The newest runs of each feed, oldest first: the offsets that waited at their look, the rows that they
+-- landed, and the seconds from plan to publishing. What waited then is what was landed since, beside
+-- what waits behind today's frontiers; nobody can tell it of another log, or of a look without all.
+WITH run AS (
+       SELECT f.feed, p.plan_id, p.planned_at, s.topic_id, s.leaderless_count, s.high_watermark_sum
+         FROM feed f
+        CROSS JOIN LATERAL (
+              SELECT plan_id, planned_at, snapshot_id FROM plan
+               WHERE plan.feed = f.feed ORDER BY plan_id DESC LIMIT :most) p
+         LEFT JOIN broker_snapshot s USING (snapshot_id)
+        WHERE f.feed = ANY(:feeds::text[])
+), reach AS (
+       SELECT feed, sum(frontier) AS frontier, min(topic_id) AS topic_id
+         FROM (SELECT DISTINCT ON (feed, partition) feed, frontier, topic_id FROM generation
+                WHERE feed = ANY(:feeds::text[]) ORDER BY feed, partition, ordinal DESC) newest
+        GROUP BY feed
+), landed AS (
+       SELECT plan_id, sum(record_count) AS record_count, sum(span) AS span,
+              max(published_at) AS published_at
+         FROM (SELECT DISTINCT ON (b.batch_id) run.plan_id, b.record_count, b.published_at,
+                      CASE WHEN NOT EXISTS (SELECT FROM replaced_file r WHERE r.batch_id = b.batch_id)
+                           THEN b.record_count + b.hole_count END AS span
+                 FROM run JOIN plan_batch USING (plan_id) JOIN batch b USING (batch_id)
+                WHERE b.committed_by IS NOT NULL
+                ORDER BY b.batch_id, run.plan_id DESC) own
+        GROUP BY plan_id
+)
+SELECT run.feed, run.planned_at, coalesce(l.record_count, 0)::bigint AS record_count,
+       extract(epoch FROM l.published_at - run.planned_at)::bigint AS seconds,
+       CASE WHEN run.leaderless_count = 0 AND run.topic_id = reach.topic_id
+            THEN greatest(0, run.high_watermark_sum - reach.frontier
+                             + sum(coalesce(l.span, 0)) OVER (PARTITION BY run.feed
+                                                              ORDER BY run.plan_id DESC))::bigint
+            END AS lag
+  FROM run LEFT JOIN landed l USING (plan_id) LEFT JOIN reach USING (feed)
+ ORDER BY run.feed, run.plan_id;
