@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tallystick.report.charts import TALL, box
 from tallystick.report.wording import grouped
+
+_WIDE: Final = 24
+"""Columns; where there are fewer values, those on the left are empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,13 @@ def spark_of(values: Sequence[int | None], shown: Callable[[int], str] = grouped
         return None
     newest = "unknown" if values[-1] is None else shown(values[-1])
     spread = f"; from {shown(min(known))} to {shown(max(known))}" if len(known) > 1 else ""
-    top = max(*known, 1)
+    top, left = max(*known, 1), max(0, _WIDE - len(values))
     heights = [None if each is None else round(TALL * each / top) for each in values]
     return Spark(
-        wide=len(values),
+        wide=left + len(values),
         tall=TALL,
         path="".join(
-            box(place + 0.1, TALL - each, 0.8, each)
+            box(left + place + 0.1, TALL - each, 0.8, each)
             for place, each in enumerate(heights)
             if each is not None
         ),
