@@ -101,14 +101,11 @@ def _some(head: str, blocks: Sequence[Block]) -> list[Block]:
 
 def _new(trouble: Trouble, pages: str) -> Block:
     number = trouble.number_to_act_on or trouble.worst.number
-    said = [
-        concern_text(trouble),
-        *(with_capital(in_short(each.cause)) for each in trouble.by_rule),
-    ]
+    causes = [with_capital(in_short(each.cause)) for each in trouble.by_rule]
     steps = [f"Next: {in_short(each)}" for each in trouble.next_steps]
     return Block(
         f"New: {trouble.verdict.value}, {_rules(trouble)}, {extent_text(trouble)}",
-        [_one_line(each) for each in (*said, *steps) if each],
+        [_one_line(each) for each in (concern_text(trouble), *causes, *steps) if each],
         _page_of(pages, number),
     )
 
