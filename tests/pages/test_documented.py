@@ -9,6 +9,7 @@ import pytest
 
 from tallystick.domain.planning.feed_edits import FeedInFile
 from tallystick.ledger.batches import Replaced
+from tallystick.ledger.history import RecentRun, WaiverStep
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.documents import ExplainDocument, Part
 from tallystick.web import answers
@@ -18,6 +19,8 @@ ANSWERS: list[type] = [
     BatchHead,
     Replaced,
     FeedInFile,
+    RecentRun,
+    WaiverStep,
     ReportHead,
     RunHead,
     *(

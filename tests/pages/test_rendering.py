@@ -19,7 +19,7 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.looks import CameLate
 from tallystick.domain.report.whereabouts import Place
 from tallystick.domain.rules.waivers import WaiverWish
-from tallystick.domain.verdicts import Verdict
+from tallystick.domain.verdicts import FindingState, Verdict
 from tallystick.orchestration.dag_ids import KINDS
 from tallystick.report.whereabouts import FindDocument, PlacePart
 from tallystick.report.wording import late_text
@@ -31,6 +31,7 @@ from tallystick.web.answers import (
     RepairsAnswer,
     RunAnswer,
 )
+from tallystick.web.history import history_of, newest_first
 from tallystick.web.pages import ASSETS, Acts, asset_text, rendered
 from tallystick.web.reading import Search, partitions_of
 from tests.contract.test_ledger_reports import a_report
@@ -126,6 +127,10 @@ def pages(story: LedgerStory) -> dict[str, str]:
     of_run = reading.run_of(ledger, FEED, Owner(BAD)).but(
         asked=asked, asked_findings=reading.findings_asked_of(ledger, FEED, asked)
     )
+    closed = [
+        replace(each, state=FindingState.REMEDIED, closed_at=NOON, closed_by=BAD, closed_in=run)
+        for each in ledger.told_findings(ledger.findings(FEED))
+    ]
     feed = reading.feed_of_name(ledger, FEED, NOON)
     values: dict[str, tuple[str, dict[str, Any]]] = {
         "feeds": (
@@ -167,6 +172,13 @@ def pages(story: LedgerStory) -> dict[str, str]:
         "changes": (
             "/feeds/orders/changes",
             {"answer": stored_reports.changes_of(ledger, FEED, 1, 2)},
+        ),
+        "history": (
+            "/feeds/orders/history",
+            {
+                "answer": history_of(ledger, FEED, None),
+                "troubles": newest_first(closed),
+            },
         ),
         "finding": (
             "/findings/2",

@@ -53,6 +53,7 @@ def a_finding(number: int = 1, **changes: object) -> FindingPart:
         last_confirmed_at=TAKEN_AT,
         closed_at=None,
         closed_by=None,
+        closed_in=None,
         waiver=None,
     )
     return replace(finding, **changes)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ from tallystick.cli.stage import Stage, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.completeness import CompleteBy, Proof
 from tallystick.domain.report.document import ReportDocument
-from tallystick.domain.report.finding_part import FindingPart, stored_part
+from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.looks import CameLate
 from tallystick.domain.rules.findings import (
@@ -195,6 +195,7 @@ def written(document: ReportDocument, form: str, out: Path | None) -> WrittenAns
 def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
     with stage.ledger_of_feed(name) as (ledger, topic):
         found = reporting.feed_completeness(ledger, FeedName(name), at)
+        accepted = ledger.told_findings(found.accepted)
     proven = found.proven
     instant = at or proven.newest_look_at
     proof = proven.proof_of(instant) if instant else Proof.UNKNOWN
@@ -212,7 +213,7 @@ def _completed(stage: Stage, name: str, at: datetime | None) -> Answer:
         held_back_by=held_back_by(topic, proven, instant, found.numbers)
         if instant and proof is not Proof.PROVEN
         else (),
-        accepted=[stored_part(each) for each in found.accepted],
+        accepted=accepted,
     )
     return Answer(document, _complete_view(document), _PROOF_CODES[proof])
 

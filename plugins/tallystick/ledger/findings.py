@@ -10,7 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, cast
 
-from tallystick.domain.identities import FeedName
+from tallystick.domain.identities import FeedName, Owner
 from tallystick.domain.plain_json import from_plain, to_plain
 from tallystick.domain.report.news import Told
 from tallystick.domain.rules.findings import Finding, FindingCode, Level
@@ -38,12 +38,12 @@ class Findings(Tables):
     def findings(self, feed: FeedName) -> Sequence[StoredFinding]:
         """The feed's standing findings, open or waived, oldest first."""
         with self._connection.reading() as transaction:
-            return _findings(transaction, feed=feed, only_standing=True)
+            return findings_of(transaction, feed=feed, only_standing=True)
 
     def all_findings(self, feed: FeedName) -> Sequence[StoredFinding]:
         """Every finding that the feed ever had, oldest first."""
         with self._connection.reading() as transaction:
-            return _findings(transaction, feed=feed)
+            return findings_of(transaction, feed=feed)
 
     def finding(self, finding_id: int) -> StoredFinding | None:
         """One finding, whatever became of it; None if there is none of this number."""
@@ -55,9 +55,16 @@ class Findings(Tables):
         return cast(datetime, self._connection.one("clock").instant)
 
     def close_findings(
-        self, feed: FeedName, closed: Mapping[int, str], *, as_found: Sequence[StoredFinding] = ()
+        self,
+        feed: FeedName,
+        closed: Mapping[int, str],
+        *,
+        run: Owner | None = None,
+        as_found: Sequence[StoredFinding] = (),
     ) -> int:
         """End findings: by number, what closed each. How many; ended ones stay as they are.
+
+        `run` does it; None is somebody by hand.
 
         So do those that are not `as_found` any more, for somebody has confirmed them since. That is
         told by equal instants, not by their order: a ledger's clock may go back.
@@ -68,6 +75,7 @@ class Findings(Tables):
         return self._connection.change(
             "close_findings",
             feed=feed,
+            run=run,
             finding_ids=list(closed),
             reasons=[storable(each) for each in closed.values()],
             confirmed_ats=[found_at.get(each) for each in closed],
@@ -180,16 +188,17 @@ def _digest(evidence: str) -> bytes:
 
 def read_finding(transaction: Transaction, finding_id: int) -> StoredFinding | None:
     """One finding; None if there is none of this number."""
-    return next(iter(_findings(transaction, numbers=[finding_id])), None)
+    return next(iter(findings_of(transaction, numbers=[finding_id])), None)
 
 
-def _findings(
+def findings_of(
     transaction: Transaction,
     *,
     feed: FeedName | None = None,
     numbers: Collection[int] | None = None,
     only_standing: bool = False,
 ) -> list[StoredFinding]:
+    """Findings of a feed, or of these numbers; oldest first."""
     rows = transaction.rows(
         "findings",
         feed=feed,
@@ -204,10 +213,10 @@ def locked_findings(
 ) -> Mapping[int, StoredFinding]:
     """Those of these numbers as they stand, their rows held until the transaction ends."""
     # Everybody locks in this order: generations before findings.
-    for feed in sorted({each.finding.feed for each in _findings(transaction, numbers=numbers)}):
+    for feed in sorted({each.finding.feed for each in findings_of(transaction, numbers=numbers)}):
         transaction.rows("lock_living_generations", feed=feed)
     transaction.rows("lock_findings", finding_ids=list(numbers))
-    return {each.finding_id: each for each in _findings(transaction, numbers=numbers)}
+    return {each.finding_id: each for each in findings_of(transaction, numbers=numbers)}
 
 
 def _stored(row: Any) -> StoredFinding:
@@ -219,6 +228,7 @@ def _stored(row: Any) -> StoredFinding:
         state=FindingState(row.state),
         closed_at=row.closed_at,
         closed_by=row.closed_by,
+        closed_in=row.closed_in,
         waiver=_waiver(row),
         has_waiver_expired=bool(row.has_expired),
         waiver_ending=(

@@ -18,6 +18,7 @@ from tallystick.ledger.dsn import ledger_address
 from tallystick.ledger.evidence import Evidence
 from tallystick.ledger.extents import Extents
 from tallystick.ledger.findings import Findings, News
+from tallystick.ledger.history import History
 from tallystick.ledger.hole_rows import fold_holes
 from tallystick.ledger.metrics import Metrics
 from tallystick.ledger.overview import Overview
@@ -36,6 +37,7 @@ class Ledger(
     Evidence,
     Extents,
     Findings,
+    History,
     Metrics,
     News,
     Overview,

@@ -313,12 +313,12 @@ class Overview(Tables):
         rows = self._connection.rows(
             "report_heads", feed=feed, before=before, number=None, most=most
         )
-        return [_report_head(row) for row in rows]
+        return [report_head(row) for row in rows]
 
     def report_head(self, feed: FeedName, number: int) -> ReportHead | None:
         """The feed's report of this number; None where it has none."""
         row = self._connection.row("report_heads", feed=feed, before=None, number=number, most=1)
-        return None if row is None else _report_head(row)
+        return None if row is None else report_head(row)
 
     def report_value(self, feed: FeedName, number: int) -> Mapping[str, Any] | None:
         """What the next method's text says, as plain values."""
@@ -384,7 +384,7 @@ def _feed_head(
         topic=row.topic,
         described=row.described and from_plain(FeedInFile, row.described),
         partitions=row.partitions,
-        report=None if row.report_id is None else _report_head(row),
+        report=None if row.report_id is None else report_head(row),
         looked_at=row.looked_at,
         border_at=row.border_at,
         complete=CompleteHead(row.up_to, CompleteBy(row.by), row.told_at) if row.by else None,
@@ -399,7 +399,8 @@ def _feed_head(
     )
 
 
-def _report_head(row: Any) -> ReportHead:
+def report_head(row: Any) -> ReportHead:
+    """A stored report in a few words."""
     return ReportHead(
         number=row.report_id,
         taken_at=row.taken_at,

@@ -335,7 +335,8 @@ BEGIN
          AND (OLD.state NOT IN ('open', 'waived')
               OR NEW.last_confirmed_at = OLD.last_confirmed_at))
      OR (OLD.closed_at IS NOT NULL
-         AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
+         AND (NEW.closed_at, NEW.closed_by, NEW.closed_in)
+             IS DISTINCT FROM (OLD.closed_at, OLD.closed_by, OLD.closed_in))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
            ('waived', 'open'), ('waived', 'superseded'), ('waived', 'remedied'))) THEN
@@ -1692,6 +1693,8 @@ CREATE TABLE public.finding (
     last_confirmed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     closed_at timestamp with time zone,
     closed_by text,
+    closed_in text,
+    CONSTRAINT finding_check CHECK (((closed_in IS NULL) OR (closed_by IS NOT NULL))),
     CONSTRAINT finding_closed_with_reason CHECK ((((closed_at IS NULL) = (closed_by IS NULL)) AND ((closed_by IS NULL) = (state <> 'remedied'::public.finding_state)))),
     CONSTRAINT finding_key_check CHECK ((octet_length(key) = 32))
 );
@@ -1724,6 +1727,10 @@ was first stated.';
 -- COLUMN finding.closed_by, COMMENT
 
 COMMENT ON COLUMN public.finding.closed_by IS 'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
+
+-- COLUMN finding.closed_in, COMMENT
+
+COMMENT ON COLUMN public.finding.closed_in IS 'The run that has closed it; null where somebody did by hand.';
 
 -- finding_finding_id_seq, SEQUENCE
 

@@ -79,7 +79,7 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     from tallystick.workflows.reconciling import reconciliation, reporting
 
     with in_airflow_terms(), services_of(feed) as services:
-        found = reconciliation.reconcile(services, Level.L4)
+        found = reconciliation.reconcile(services, Level.L4, owner_of(context))
         document = reporting.report_of(services, found)
         number = reporting.store_report(services, document, owner_of(context))
         page = reporting.store_page(services, document.taken_at, face_of(document, "html"))

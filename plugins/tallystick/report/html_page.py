@@ -32,15 +32,16 @@ from tallystick.report.wording import (
     duration_text,
     extent_text,
     grouped,
+    in_short,
     instant_text,
     interval_text,
     late_text,
-    paths_in,
+    long_names_in,
     place_text,
     places_text,
     troubles_text,
     window_text,
-    without_paths,
+    with_capital,
 )
 
 _SHOWN_FINDINGS: Final = 8
@@ -89,10 +90,10 @@ def trouble_cells(trouble: Trouble) -> dict[str, str]:
         "verdict": trouble.verdict.value,
         "title": f"{', '.join(f'{each.code} {each.name}' for each in trouble.by_rule)}{numbers}",
         "place": extent_text(trouble),
-        "cause": " ".join(filter(None, [concern_text(trouble), without_paths(causes)])),
+        "cause": " ".join(filter(None, [concern_text(trouble), with_capital(in_short(causes))])),
         "next": " ".join(trouble.next_steps),
         "seen": _seen(worst) if len(trouble.findings) == 1 else _each_place(trouble),
-        "subject": "\n".join(dict.fromkeys(filter(None, [worst.subject, *paths_in(causes)]))),
+        "subject": "\n".join(dict.fromkeys(filter(None, [worst.subject, *long_names_in(causes)]))),
         "evidence": _evidence(trouble),
     }
     return {name: visible_lines(text) for name, text in cells.items()}  # the script has no filter
@@ -208,8 +209,9 @@ def environment(loader: BaseLoader | None = None) -> Environment:
     made.filters["extent"] = extent_text
     made.filters["places"] = places_text
     made.filters["concern"] = concern_text
-    made.filters["without_paths"] = without_paths
-    made.filters["paths"] = paths_in
+    made.filters["capital"] = with_capital
+    made.filters["in_short"] = in_short
+    made.filters["long_names"] = long_names_in
     made.globals["interval"] = interval_text
     made.globals["counted"] = counted
     made.globals["troubles_text"] = troubles_text

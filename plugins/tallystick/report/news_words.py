@@ -15,7 +15,7 @@ from tallystick.domain.report.troubles import Trouble, named_findings, troubles_
 from tallystick.domain.rules.waivers import WaiverRequest, asked_at_once
 from tallystick.domain.verdicts import FindingState
 from tallystick.report.safe_text import visible, visible_lines
-from tallystick.report.wording import concern_text, extent_text, without_paths
+from tallystick.report.wording import concern_text, extent_text, in_short, with_capital
 
 _MOST_TOLD: Final = 50
 
@@ -117,11 +117,11 @@ def _some(head: str, blocks: Sequence[Block]) -> list[Block]:
 
 def _standing(head: str, trouble: Trouble, pages: str) -> Block:
     number = trouble.number_to_act_on or trouble.worst.number
-    said = [concern_text(trouble), *(without_paths(each.cause) for each in trouble.by_rule)]
-    steps = [f"Next: {without_paths(each)}" for each in trouble.next_steps]
+    causes = [with_capital(in_short(each.cause)) for each in trouble.by_rule]
+    steps = [f"Next: {in_short(each)}" for each in trouble.next_steps]
     return Block(
         f"{head}: {trouble.verdict.value}, {_rules(trouble)}, {extent_text(trouble)}",
-        [_one_line(each) for each in (*said, *steps) if each],
+        [_one_line(each) for each in (concern_text(trouble), *causes, *steps) if each],
         _page_of(pages, number),
     )
 

@@ -21,7 +21,7 @@ from tallystick.domain.window import Window
 _MOST_PLACES: Final = 6
 _MOST_ACCEPTED: Final = 20
 _LONG_NAME: Final = 40
-_LONG_PATH: Final = re.compile(r"(?<![\w./])/(?=\S{60})\S*[^\s.,:;]")
+_LONG: Final = re.compile(r"(?<!\S)(?=\S{60})\S*[^\s.,:;]")
 _KINDS: Final = {
     RuleClass.LOSS: ("is missing", "are missing"),
     RuleClass.DUPLICATE: ("is there twice", "are there twice"),
@@ -237,22 +237,24 @@ def _kept_text(extent: Extent) -> str:
     return f"Kafka has {part}{until} (seen {seen})."
 
 
-def without_paths(text: str) -> str:
-    """The text, of whose long paths only the last part is left, and of that its ends.
+def in_short(text: str) -> str:
+    """The text, of whose long paths and names only ends are left.
 
-    >>> without_paths(f"/landing/{'dt=2026-11-25/' * 5}part-{'0' * 60}.parquet is missing.")
+    >>> in_short(f"/landing/{'dt=2026-11-25/' * 5}part-{'0' * 60}.parquet is missing.")
     '.../part-00000000000...000000000000.parquet is missing.'
     """
-    return _LONG_PATH.sub(lambda match: f".../{_ends(match[0].rpartition('/')[2])}", text)
+    return _LONG.sub(_ends, text)
 
 
-def paths_in(text: str) -> list[str]:
-    """The long paths, whole."""
-    return list(dict.fromkeys(_LONG_PATH.findall(text)))
+def long_names_in(text: str) -> list[str]:
+    """The long paths and names, whole."""
+    return list(dict.fromkeys(_LONG.findall(text)))
 
 
-def _ends(name: str) -> str:
-    return name if len(name) <= _LONG_NAME else f"{name[:16]}...{name[-20:]}"
+def _ends(match: re.Match[str]) -> str:
+    folder, slash, name = match[0].rpartition("/")
+    shown = name if len(name) <= _LONG_NAME else f"{name[:16]}...{name[-20:]}"
+    return f"...{slash}{shown}" if folder else shown
 
 
 def trouble_words(trouble: Trouble) -> list[str]:

@@ -13,6 +13,7 @@ from tallystick.domain.report.completeness import CompleteBy
 from tallystick.domain.report.finding_part import FindingPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.domain.window import Window
+from tallystick.ledger.history import RecentRun, WaiverStep
 from tallystick.ledger.overview import BatchHead, ReportHead, RunHead
 from tallystick.report.batch_parts import BatchPart, FilePart
 from tallystick.report.documents import ExplainDocument, Part, RangePart
@@ -92,6 +93,8 @@ class FeedsAnswer(Part):
     """How many feeds there are, with those of which Airflow has DAGs only."""
     signs: Sequence[Sign]
     """All that is wrong, of the worst feed first."""
+    recent: Mapping[str, Sequence[RecentRun]]
+    """By feed, its last 24 runs in numbers, oldest first."""
     today: datetime
     """When this day began, in UTC: where yesterday ends."""
     yesterday_open: Sequence[str]
@@ -271,6 +274,19 @@ class ReportsAnswer(Part):
     reports: Sequence[ReportHead]
     before: int | None
     """To ask for the next page; null on the last one."""
+
+
+class HistoryAnswer(Part):
+    """What was wrong with a feed: everything of a stretch of time, newest first."""
+
+    feed: str
+    verdicts: Sequence[ReportHead]
+    """The reports with which another verdict began."""
+    closed: Sequence[FindingPart]
+    """Findings by when they were closed, those of one trouble together."""
+    waivers: Sequence[WaiverStep]
+    before: datetime | None
+    """To ask for what was earlier; null where there is nothing."""
 
 
 class MovedPart(Part):

@@ -26,7 +26,8 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
-from tallystick.report.wording import grouped
+from tallystick.report.sparks import spark_of
+from tallystick.report.wording import duration_text, grouped
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -41,8 +42,20 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.history import newest_first
 from tallystick.web.reading import Search
-from tallystick.web.routes import Airflow, Before, Desk, Digits, Id, Name, Number, Skip, What
+from tallystick.web.routes import (
+    Airflow,
+    Before,
+    Desk,
+    Digits,
+    Id,
+    Name,
+    Number,
+    Skip,
+    Until,
+    What,
+)
 from tallystick.web.stored_reports import seen_in
 
 ASSETS: Final = {
@@ -187,6 +200,13 @@ async def report(
     if found is None:
         raise not_found(f"report {number} of feed {feed}")
     return _page(request, "report.html", number=number, asked=asked, verdicts=_VERDICTS, **found)
+
+
+@pages.get("/feeds/{feed}/history")
+async def history(request: Request, feed: Feed, desk: Desk, before: Until = None) -> Response:
+    """What was wrong with a feed, how that ended, and what people accepted."""
+    answer = await routes.history(feed, desk, before)
+    return _page(request, "history.html", answer=answer, troubles=newest_first(answer.closed))
 
 
 @pages.get("/feeds/{feed}/changes")
@@ -344,6 +364,8 @@ def _template(name: str) -> Template:
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
     made.filters["spans"] = spans_of
+    made.globals["spark_of"] = spark_of
+    made.globals["duration_text"] = duration_text
     made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)

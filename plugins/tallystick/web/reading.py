@@ -17,6 +17,7 @@ from tallystick.domain.rules.evidence import held_in
 from tallystick.domain.rules.rule import Mending
 from tallystick.domain.rules.waivers import WaiverRequest, is_same_person
 from tallystick.domain.verdicts import FindingState, Verdict
+from tallystick.ledger.history import RecentRun
 from tallystick.ledger.ledger import Ledger
 from tallystick.ledger.overview import FeedHead, LogHead
 from tallystick.ledger.reports import ShownBounds
@@ -41,6 +42,7 @@ from tallystick.web.signs import signs_of
 
 RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
+RUNS_OF_SPARK: Final = 24
 MOST_OF_RUN: Final = 100
 MOST_GROUPED: Final = 2_000
 """Findings that are read to be counted as troubles, of all feeds of an answer together."""
@@ -72,6 +74,7 @@ def in_short(
     requests: Mapping[str, Sequence[WaiverRequest]],
     now: datetime,
     ended: Mapping[str, datetime] = MappingProxyType({}),
+    recent: Mapping[str, Sequence[RecentRun]] = MappingProxyType({}),
 ) -> FeedsAnswer:
     """The feeds, with the two things that are asked first: is all well, is yesterday whole.
 
@@ -99,6 +102,7 @@ def in_short(
         known=len(names),
         wrong=list(dict.fromkeys(each.feed for each in signs)),
         signs=signs,
+        recent=recent,
         today=today,
         yesterday_open=[
             name

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import AwareDatetime
 
 from tallystick.domain.identities import BatchId, FeedName, Owner
 from tallystick.domain.report.troubles import Trouble
@@ -36,6 +37,7 @@ from tallystick.web.answers import (
     FeedsAnswer,
     FindingAnswer,
     FindingsAnswer,
+    HistoryAnswer,
     PartitionsAnswer,
     RepairsAnswer,
     ReportsAnswer,
@@ -45,6 +47,7 @@ from tallystick.web.answers import (
 from tallystick.web.dag_heads import dag_heads
 from tallystick.web.dag_runs import repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.history import history_of
 from tallystick.web.signs import signs_of
 
 
@@ -67,6 +70,7 @@ What = Annotated[str, Query(**_TEXT | {"max_length": 1000})]
 Name = Annotated[str, Path(**_TEXT)]
 Before = Annotated[int, Query(ge=1, lt=2**63)]
 Number = Annotated[int, Path(ge=1, lt=2**63)]
+Until = Annotated[AwareDatetime | None, Query()]
 Digits = Annotated[str, Query(pattern=r"^\d{0,9}$")]
 
 
@@ -107,9 +111,14 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
     dags, now = await dag_heads(), datetime.now(UTC)
     visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
-    found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
+    found, recent = await desk.ask(
+        lambda ledger: (
+            reading.feeds_of(ledger, shown, now),
+            ledger.recent_runs([each.feed for each in shown], most=reading.RUNS_OF_SPARK),
+        )
+    )
     seen = {feed: dags[feed] for feed in dags if feed in visible}
-    answer = reading.in_short(found, seen, requests, now, ended)
+    answer = reading.in_short(found, seen, requests, now, ended, recent)
     return answer.but(signs=await _seen_by(user, answer.signs))
 
 
@@ -191,6 +200,12 @@ async def reports(
 ) -> ReportsAnswer:
     """A page of the stored reports, newest first; `before` is what the last page gave."""
     return await desk.ask(partial(stored_reports.reports_of, feed=feed, before=before, limit=limit))
+
+
+@api.get("/feeds/{feed}/history")
+async def history(feed: Feed, desk: Desk, before: Until = None) -> HistoryAnswer:
+    """What was wrong, up to an instant; `before` is what the last page gave."""
+    return await desk.ask(partial(history_of, feed=feed, until=before))
 
 
 @api.get("/feeds/{feed}/changes")

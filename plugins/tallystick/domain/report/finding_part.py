@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from tallystick.domain.identities import Owner
 from tallystick.domain.plain_json import to_plain
 from tallystick.domain.report.extent import Extent
 from tallystick.domain.rules.findings import Finding, Level
@@ -81,6 +82,8 @@ class FindingPart:
     closed_at: datetime | None
     closed_by: str | None
     """What closed the finding, in a sentence."""
+    closed_in: Owner | None
+    """The run that did; None where somebody did by hand."""
     waiver: WaiverPart | None
     """The newest one."""
     extent: Extent | None = None
@@ -131,6 +134,7 @@ def finding_part(
         last_confirmed_at=stored.last_confirmed_at if stored else None,
         closed_at=stored.closed_at if stored else None,
         closed_by=stored.closed_by if stored else None,
+        closed_in=stored.closed_in if stored else None,
         waiver=_waiver_part(stored) if stored else None,
         extent=extent,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from tallystick.domain.report.extent import Extent, Interval, all_together
@@ -41,6 +42,11 @@ class Trouble:
     def is_closed(self) -> bool:
         """True when all of them are."""
         return all(each.has_ended for each in self.findings)
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When the last of them was closed, of those that were."""
+        return max((each.closed_at for each in self.findings if each.closed_at), default=None)
 
     @property
     def numbers(self) -> tuple[int, ...]:

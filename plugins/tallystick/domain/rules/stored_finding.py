@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from tallystick.domain.identities import Owner
 from tallystick.domain.rules.findings import Finding
 from tallystick.domain.rules.waivers import Waiver, WaiverEnding, shown_digest
 from tallystick.domain.verdicts import FindingState
@@ -22,6 +23,8 @@ class StoredFinding:
     closed_at: datetime | None = None
     closed_by: str | None = None
     """What closed it, in a sentence."""
+    closed_in: Owner | None = None
+    """The run that did."""
     waiver: Waiver | None = None
     """The newest one, whatever became of it: it holds while the state is waived."""
     has_waiver_expired: bool = False

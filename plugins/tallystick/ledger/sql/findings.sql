@@ -58,7 +58,7 @@ UPDATE finding f SET state = 'open'
 -- A feed's findings, all or those that stand, or those of these numbers; oldest first.
 SELECT f.finding_id, f.feed, f.code, f.name, f.verdict::text AS verdict, f.level, f.topic,
        f.generation, f.partition, f.from_offset, f.until_offset, f.subject, f.cause,
-       f.next_step, f.evidence, f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by,
+       f.next_step, f.evidence, f.first_seen_at, f.last_confirmed_at, f.closed_at, f.closed_by, f.closed_in,
        CASE WHEN f.state = 'waived' AND NOT newest.is_in_force THEN 'open' ELSE f.state::text END
          AS state,
        newest.reason, newest.asked_by, newest.approved_by, newest.expires_at, newest.has_expired,
@@ -73,7 +73,7 @@ SELECT f.finding_id, f.feed, f.code, f.name, f.verdict::text AS verdict, f.level
 -- name: close_findings
 -- End findings that stand, each with what ended it; none that was confirmed since it was found.
 UPDATE finding f
-   SET state = 'remedied', closed_at = clock_timestamp(), closed_by = ended.reason
+   SET state = 'remedied', closed_at = clock_timestamp(), closed_by = ended.reason, closed_in = :run
   FROM unnest(:finding_ids::bigint[], :reasons::text[], :confirmed_ats::timestamptz[])
        AS ended(finding_id, reason, confirmed_at)
  WHERE f.finding_id = ended.finding_id AND f.feed = :feed AND f.state IN ('open', 'waived')

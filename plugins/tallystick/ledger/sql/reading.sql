@@ -88,7 +88,7 @@ UPDATE batch SET state = 'published', published_at = clock_timestamp(), publishe
 -- name: end_not_shown
 -- Readers see the batch: nothing is said of it any more for not being published.
 UPDATE finding f SET state = 'remedied', closed_at = clock_timestamp(),
-       closed_by = 'Batch ' || b.batch_id || ' is published.'
+       closed_by = 'Batch ' || b.batch_id || ' is published.', closed_in = b.published_by
   FROM batch b
  WHERE b.batch_id = :batch_id AND f.feed = b.feed AND f.code = :code AND f.subject = b.batch_id
    AND f.state IN ('open', 'waived');

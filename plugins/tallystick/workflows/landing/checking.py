@@ -103,7 +103,7 @@ def check(
             not_told=around.not_told,
         )
         ended = ended_findings(waiting, look.findings, heard, known)
-        services.ledger.close_findings(services.feed_name, ended, as_found=before)
+        services.ledger.close_findings(services.feed_name, ended, run=owner, as_found=before)
         # Asked now: what was recorded with other evidence has ended its waiver.
         on_record = services.ledger.findings(services.feed_name)
     # A run that is run again tells what its first life has found, but for what has passed since.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tallystick.domain.identities import BatchId
+from tallystick.domain.identities import BatchId, Owner
 from tallystick.domain.planning.log_changes import Accounts
 from tallystick.domain.report.troubles import counted_troubles, troubles_among
 from tallystick.domain.rules.a10_ledger_behind import is_ledger_behind, perhaps_landed
@@ -51,22 +51,24 @@ from tallystick.workflows.services import Services
 log = logging.getLogger(__name__)
 
 
-def reconcile(services: Services, level: Level = Level.L2) -> ReconcileReport:
+def reconcile(
+    services: Services, level: Level = Level.L2, run: Owner | None = None
+) -> ReconcileReport:
     """The report; its findings are recorded in the ledger, and those that have ended are closed.
 
     `level` is the deepest that is looked at: L1 asks ledger and broker, L2 storage too, L3 reads
     what is due in full, L4 lets a second reader compare a sample with the broker. Raises
     LedgerUnavailable, for without the ledger there is nothing to compare with; ConfigurationError
-    for a file of another feed than the ledger's.
+    for a file of another feed than the ledger's. `run` closes them; None is somebody by hand.
     """
     with at(services, "reconcile"):
         edits = told_edits(services, "reconcile")
-        report = replace(_compared(services, level), warnings=edits)
+        report = replace(_compared(services, level, run), warnings=edits)
     _tell(report)
     return report
 
 
-def _compared(services: Services, level: Level) -> ReconcileReport:
+def _compared(services: Services, level: Level, run: Owner | None) -> ReconcileReport:
     feed, ledger = services.feed_name, services.ledger
     taken_at, before = min(services.clock.now(), ledger.clock()), ledger.findings(feed)
     places = services.ledger.batch_places(feed)
@@ -134,7 +136,7 @@ def _compared(services: Services, level: Level) -> ReconcileReport:
     quiet = {each.level for each in silent}
     if look is None and level >= Level.L4 and services.second_reader:
         quiet.add(Level.L4)
-    found = _settled(services, accounts, found, heard, before)
+    found = _settled(services, accounts, found, heard, before, run)
     counts = services.ledger.landed_counts(feed)
     findings = (*found, *silent)
     return ReconcileReport(
@@ -205,6 +207,7 @@ def _settled(
     found: Sequence[Finding],
     heard: Heard,
     before: Sequence[StoredFinding],
+    run: Owner | None,
 ) -> list[Finding]:
     """The findings with accepted ones as WAIVED, after what this look has ended is closed.
 
@@ -214,7 +217,7 @@ def _settled(
     ledger, feed = services.ledger, services.feed_name
     older = {each.finding_id: each.finding for each in before}
     ended = ended_findings(older, found, heard, accounts.generations)
-    ledger.close_findings(feed, ended, as_found=before)
+    ledger.close_findings(feed, ended, run=run, as_found=before)
     standing = ledger.findings(feed)
     for number in sorted(ended.keys() - {each.finding_id for each in standing}):
         log.info("Finding %d, %s, is closed: %s", number, older[number].code.value, ended[number])

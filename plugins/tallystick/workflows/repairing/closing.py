@@ -85,7 +85,7 @@ def close_mended(
         }
         done = steps_done(services, steps, chosen, owner, are_named=bool(finding_ids))
         closed = {**done.closed, **ended_by_repair(chosen, ledger_now(services))}
-        services.ledger.close_findings(services.feed_name, closed)
+        services.ledger.close_findings(services.feed_name, closed, run=owner)
     for number, reason in sorted(closed.items()):
         log.info("Finding %d is closed: %s", number, reason)
     return Closed(done.quarantined, closed, done.failures)

@@ -1331,6 +1331,7 @@ CREATE TABLE finding (
   last_confirmed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   closed_at         timestamptz,
   closed_by         text,
+  closed_in         text CHECK (closed_in IS NULL OR closed_by IS NOT NULL),
   CONSTRAINT finding_closed_with_reason
     CHECK ((closed_at IS NULL) = (closed_by IS NULL)
        AND (closed_by IS NULL) = (state <> 'remedied'))
@@ -1351,6 +1352,7 @@ COMMENT ON COLUMN finding.evidence IS
 was first stated.';
 COMMENT ON COLUMN finding.closed_by IS
   'What closed it, in a sentence: a look that found it no more, a repair, or a person.';
+COMMENT ON COLUMN finding.closed_in IS 'The run that has closed it; null where somebody did by hand.';
 CREATE UNIQUE INDEX finding_standing_once ON finding (feed, key) WHERE state IN ('open', 'waived');
 
 CREATE FUNCTION guard_finding() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -1365,7 +1367,8 @@ BEGIN
          AND (OLD.state NOT IN ('open', 'waived')
               OR NEW.last_confirmed_at = OLD.last_confirmed_at))
      OR (OLD.closed_at IS NOT NULL
-         AND (NEW.closed_at, NEW.closed_by) IS DISTINCT FROM (OLD.closed_at, OLD.closed_by))
+         AND (NEW.closed_at, NEW.closed_by, NEW.closed_in)
+             IS DISTINCT FROM (OLD.closed_at, OLD.closed_by, OLD.closed_in))
      OR (NEW.state <> OLD.state AND (OLD.state, NEW.state) NOT IN (
            ('open', 'superseded'), ('open', 'remedied'), ('open', 'waived'),
            ('waived', 'open'), ('waived', 'superseded'), ('waived', 'remedied'))) THEN
