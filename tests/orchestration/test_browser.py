@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
@@ -20,6 +22,8 @@ from tests.support.report_documents import a_document, a_finding
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 RUN = "manual__page"
+FEED_TAB = "/dags/ingest_orders/plugin/tallystick-feed"
+RUN_TAB = f"/dags/reconcile_orders/runs/{RUN}/plugin/tallystick-run"
 DARK, LIGHT = "rgb(20, 24, 31)", "rgb(246, 247, 249)"
 PAGES = (
     "/", "/feeds/orders", "/feeds/orders/reports", "/feeds/orders/reports/1",
@@ -111,6 +115,65 @@ def test_a_dag_and_a_run_have_their_tab(vera: Person, address: str, tab: str, sa
     vera.go(address)
     vera.page.locator(f"a[href$='/plugin/{tab}']").click()
     expect(vera.frame.get_by_role("heading", level=1)).to_contain_text(said)
+
+
+@pytest.mark.parametrize(
+    ("tab", "name", "leads"),
+    [
+        (RUN_TAB, f"reconcile_orders/{RUN}", f"/dags/reconcile_orders/runs/{RUN}"),
+        (FEED_TAB, "reconcile_orders", "/dags/reconcile_orders"),
+        ("/plugin/tallystick#/tallystick/feeds/orders", "ingest_orders", "/dags/ingest_orders"),
+    ],
+)
+def test_a_link_leads_out_of_the_frame_to_airflows_own_page(
+    vera: Person, tab: str, name: str, leads: str
+) -> None:
+    vera.go(tab)
+    vera.frame.locator(".facts").get_by_role("link", name=name, exact=True).click()
+    vera.page.wait_for_url(lambda url: urlsplit(url).path.rstrip("/") == leads)
+    expect(vera.page.locator("iframe")).to_have_count(0)
+    expect(vera.page.get_by_text(leads.split("/")[2]).first).to_be_visible()
+
+
+@pytest.mark.parametrize("tab", [FEED_TAB, RUN_TAB, "/plugin/tallystick"])
+def test_the_address_bar_keeps_where_one_is(vera: Person, tab: str) -> None:
+    heading = vera.frame.get_by_role("heading", level=1)
+    vera.go(tab)
+    expect(heading).to_be_visible()
+    entry, began = heading.inner_text(), vera.page.url
+    if tab == RUN_TAB:
+        vera.frame.get_by_role("link", name="orders", exact=True).click()
+    if tab == "/plugin/tallystick":
+        vera.frame.get_by_role("row").get_by_role("link", name="orders", exact=True).click()
+    vera.frame.get_by_role("link", name="1", exact=True).click()
+    expect(heading).to_contain_text("Finding 1")
+    expect(vera.page).to_have_url(re.compile(r"/tallystick/findings/1$"))
+    vera.page.reload()
+    expect(heading).to_contain_text("Finding 1")
+    vera.go("/plugins")  # a shared link is opened from anywhere
+    vera.page.go_back()
+    expect(heading).to_contain_text("Finding 1")
+    vera.frame.get_by_role("link", name="All feeds").click()
+    expect(heading).to_contain_text("Feeds")
+    vera.page.go_back()
+    expect(heading).to_contain_text("Finding 1")
+    expect(vera.page).to_have_url(re.compile(r"/tallystick/findings/1$"))
+    vera.go(tab)
+    expect(heading).to_have_text(entry)
+    assert vera.page.url == began
+
+
+@pytest.mark.parametrize(
+    "hash",
+    [
+        "/auth/logout", "//elsewhere.example/tallystick/", "https://elsewhere.example/tallystick/",
+        "/tallystick/../auth/logout", "/tallystick/api/feeds", "javascript:alert(1)", "/tallystick",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_of_our_pages_is_ignored(vera: Person, hash: str) -> None:
+    vera.go(f"{RUN_TAB}#{hash}")
+    expect(vera.frame.get_by_role("heading", level=1)).to_have_text("A run of orders")
+    expect(vera.page).to_have_url(f"{vera.url}{RUN_TAB}")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

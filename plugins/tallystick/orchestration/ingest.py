@@ -37,6 +37,7 @@ from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
     is_dry_run,
+    keep_sentence,
     owner_of,
     require_known_conf,
     show_dry_run,
@@ -84,6 +85,8 @@ TASK_DEFAULTS: Final[dict[str, Any]] = {
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": BACKOFF_BY_TWO,
     "max_retry_delay": timedelta(minutes=10),
+    "on_retry_callback": keep_sentence,
+    "on_failure_callback": keep_sentence,
 }
 
 

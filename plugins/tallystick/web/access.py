@@ -70,9 +70,11 @@ async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[Fee
     return {ids[each] for each in await run_in_threadpool(_readable, user, list(ids))}
 
 
-async def runs_visible_among(user: User, dag_ids: Iterable[str]) -> Collection[str]:
-    """Returns the DAGs whose runs this user may read."""
-    return await run_in_threadpool(_readable, user, list(dag_ids), DagAccessEntity.RUN)
+async def runs_visible_among(
+    user: User, dag_ids: Iterable[str], part: DagAccessEntity = DagAccessEntity.RUN
+) -> Collection[str]:
+    """Returns the DAGs whose runs, or a part of them, this user may read."""
+    return await run_in_threadpool(_readable, user, list(dag_ids), part)
 
 
 async def require_visible(user: User, feed: FeedName) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from airflow.models.dag import DagTag
+from airflow.models.dag import DagModel, DagTag
 from airflow.utils.session import create_session
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
@@ -145,6 +145,16 @@ def _named_in(
         return named_in(conf)
     except ConfigurationError:  # the run itself says so
         return ()
+
+
+async def is_paused(dag_id: str) -> bool:
+    """True while Airflow begins no run of the DAG."""
+    return await run_in_threadpool(_is_paused, dag_id)
+
+
+def _is_paused(dag_id: str) -> bool:
+    with create_session() as session:
+        return bool(session.query(DagModel.is_paused).filter_by(dag_id=dag_id).scalar())
 
 
 async def is_ours(dag_id: str) -> bool:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 
 from tallystick.domain.identities import FeedName, Owner
@@ -30,6 +32,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import (
     BatchesAnswer,
     ChangesAnswer,
+    FailedTry,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
@@ -41,8 +44,9 @@ from tallystick.web.answers import (
     Sign,
 )
 from tallystick.web.dag_heads import dag_heads
-from tallystick.web.dag_runs import repairs_of, run_of_airflow
+from tallystick.web.dag_runs import is_paused, repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.failed_tries import tries_of_run
 from tallystick.web.signs import signs_of
 
 
@@ -111,8 +115,16 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
 
 
 async def _seen_by(user: User, signs: Sequence[Sign]) -> Sequence[Sign]:
-    told = await runs_visible_among(user, {each.dag_id for each in signs if each.dag_id})
-    return [each if each.dag_id in told else each.but(run_id=None) for each in signs]
+    ids = {each.dag_id for each in signs if each.dag_id}
+    runs = await runs_visible_among(user, ids)
+    words = await runs_visible_among(user, runs, DagAccessEntity.XCOM)
+    return [
+        each.but(
+            run_id=each.run_id if each.dag_id in runs else None,
+            sentence=each.sentence if each.dag_id in words else None,
+        )
+        for each in signs
+    ]
 
 
 @api.get("/feeds/{feed}")
@@ -234,6 +246,15 @@ async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
     return found
 
 
+async def _tries_seen_by(user: User, dag_id: str, run_id: str) -> Sequence[FailedTry]:
+    if not await runs_visible_among(user, [dag_id], DagAccessEntity.TASK_INSTANCE):
+        return ()
+    tries = await run_in_threadpool(tries_of_run, dag_id, run_id)
+    if await runs_visible_among(user, [dag_id], DagAccessEntity.XCOM):
+        return tries
+    return [each.but(sentence=None) for each in tries]
+
+
 async def run_for(
     user: User, desk: LedgerDesk, airflow: AirflowRest, dag_id: str, run_id: str
 ) -> RunAnswer:
@@ -248,5 +269,7 @@ async def run_for(
     asked = await run_of_airflow(airflow, user, dag_id, run_id)
     if asked is None:
         return answer
+    tries = await _tries_seen_by(user, dag_id, run_id)
+    answer = answer.but(failed_tries=tries, is_paused=await is_paused(dag_id))
     named = await desk.ask(partial(reading.findings_asked_of, feed=feed, asked=asked))
     return answer.but(asked=asked, asked_findings=named)

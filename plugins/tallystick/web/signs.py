@@ -87,6 +87,7 @@ def _of_dags(
                 act=f"Read why in its newest {'' if each.is_stuck else 'failed '}run.",
                 dag_id=each.dag_id,
                 run_id=each.failed_run,
+                sentence=each.sentence,
             )
         if each.is_paused and each.kind in (INGEST, RECONCILE):
             act = f"Unpause {each.dag_id}."
