@@ -143,6 +143,8 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "search": "",
                 "verdict": Verdict.UNKNOWN,
                 "verdicts": list(Verdict),
+                "now": {},
+                "may_retire": True,
             },
         ),
         "reports": ("/feeds/orders/reports", {"answer": reading_reports}),
@@ -315,6 +317,14 @@ def test_a_run_has_no_card_for_its_state_alone_and_no_id_for_a_title() -> None:
     running = AN_ASKED_RUN.but(state="running")
     text = rendered("run.html", "/run", answer=a_run(asked=running), acts=None)
     assert re.search(r'id="act"[^>]* data-follow>.*This page follows the run', text, re.DOTALL)
+
+
+def test_what_two_people_have_accepted_is_told_beside_what_is_wrong(
+    pages: dict[str, str],
+) -> None:
+    told = 'Accepted by two people: <a href="feeds/orders">orders</a> (1 finding).'
+    assert told in pages["feeds"].partition("<main")[0]
+    assert "<dt>Accepted</dt><dd>1 finding</dd>" in pages["feed"]
 
 
 def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:

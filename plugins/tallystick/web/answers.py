@@ -28,7 +28,8 @@ class NextRunPart(Part):
 class Sign(Part):
     """Something about a feed that somebody must see to."""
 
-    feed: str
+    feed: str | None
+    """Null for what is wrong with all of them."""
     said: str
     since: datetime | None
     """Null where nobody knows."""
@@ -260,6 +261,15 @@ class RunAnswer(Part):
     """What failed first at the front."""
     is_paused: bool = False
     """True for a run of a DAG that begins none now."""
+
+
+class RetiredAnswer(Part):
+    """A feed has ended with this."""
+
+    feed: str
+    commits: int
+    digest: str | None
+    """Of the last one."""
 
 
 class ReportsAnswer(Part):

@@ -23,7 +23,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
-from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
+from tallystick.orchestration.dag_ids import INGEST, KINDS, RECONCILE, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
 from tallystick.report.wording import grouped
@@ -57,6 +57,8 @@ _TROUBLES: Final = 20
 _BATCHES: Final = 20
 _REPORTS: Final = 5
 _REPORTS_OF_LIST: Final = 50
+_NOW: Final = {INGEST: "Land now", RECONCILE: "Check now"}
+"""The button for a run of each kind of DAG."""
 _VERDICTS: Final = tuple(reversed(Verdict))
 
 
@@ -128,7 +130,7 @@ async def one_feed(
         ),
     )
     if answer is None:
-        if not await is_ours(dag_id_of(INGEST, feed)):
+        if not signs and not await is_ours(dag_id_of(INGEST, feed)):
             raise not_found(f"feed {feed}")
         return _page(request, "no_plan.html", feed=feed, signs=signs)
     return _page(
@@ -147,6 +149,8 @@ async def one_feed(
         search=search,
         verdict=wanted,
         verdicts=_VERDICTS,
+        now=_NOW,
+        may_retire=acts.may_change and not answer.next_runs and await routes.is_gone(feed),
     )
 
 

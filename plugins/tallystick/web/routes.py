@@ -21,6 +21,7 @@ from tallystick.web.access import (
     SIGNED_IN,
     SignedIn,
     User,
+    may_see_import_errors,
     name_of,
     not_found,
     require_run_visible,
@@ -43,6 +44,7 @@ from tallystick.web.answers import (
     RunAnswer,
     Sign,
 )
+from tallystick.web.broken_files import broken_files
 from tallystick.web.dag_heads import dag_heads
 from tallystick.web.dag_runs import is_paused, repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
@@ -105,12 +107,17 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
             ledger.ended_feeds(),
         )
     )
-    dags, now = await dag_heads(), datetime.now(UTC)
-    visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
+    dags, now, broken = await dag_heads(), datetime.now(UTC), await broken_files()
+    named = {each for each in broken if each}
+    visible = await visible_among(user, {*dags, *named, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
     found = await desk.ask(partial(reading.feeds_of, heads=shown, now=now))
     seen = {feed: dags[feed] for feed in dags if feed in visible}
-    answer = reading.in_short(found, seen, requests, now, ended)
+    may_see: set[FeedName | None] = {*visible}
+    if None in broken and await may_see_import_errors(user):
+        may_see.add(None)
+    wrong = {feed: told for feed, told in broken.items() if feed in may_see}
+    answer = reading.in_short(found, seen, requests, now, ended, wrong)
     return answer.but(signs=await _seen_by(user, answer.signs))
 
 
@@ -150,10 +157,11 @@ async def feed_with_signs(
             ledger.ended_feeds(),
         )
     )
-    dags = await dag_heads(feed)
+    dags, broken = await dag_heads(feed), (await broken_files()).get(feed, ())
     answer, troubles = found or (None, ())
     known, waiting = dags.get(feed, {}), requests.get(feed, ())
-    signs = await _seen_by(user, signs_of(feed, answer, known, waiting, now, ended.get(feed)))
+    told = signs_of(feed, answer, known, waiting, now, ended.get(feed), broken)
+    signs = await _seen_by(user, told)
     return answer and reading.with_next_runs(answer, dags), troubles, signs
 
 
@@ -253,6 +261,12 @@ async def _tries_seen_by(user: User, dag_id: str, run_id: str) -> Sequence[Faile
     if await runs_visible_among(user, [dag_id], DagAccessEntity.XCOM):
         return tries
     return [each.but(sentence=None) for each in tries]
+
+
+async def is_gone(feed: FeedName) -> bool:
+    """True for a feed without a file: Airflow has none of its DAGs, and none that is broken."""
+    known = (await dag_heads(feed)).get(feed, {}).values()
+    return all(each.is_stale for each in known) and feed not in await broken_files()
 
 
 async def run_for(
