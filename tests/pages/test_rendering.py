@@ -246,8 +246,8 @@ def test_a_runs_page_leads_back_into_airflow() -> None:
         f' <a href="{run}/tasks/batch.land/mapped/2?try_number=3" target="_top">Its log</a>'
     ) in text
     assert (
-        "plan has failed in try 1 (tried again): no sentence is kept."
-        f' <a href="{run}/tasks/plan?try_number=1" target="_top">Its log</a>'
+        "plan has failed in try 1 (tried again): no sentence is kept,"
+        f' read <a href="{run}/tasks/plan?try_number=1" target="_top">its log</a>.'
     ) in text
     assert text.index("The broker is away") < text.index("<main")
 

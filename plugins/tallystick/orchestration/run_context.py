@@ -17,6 +17,7 @@ from tallystick.errors import ConfigurationError, IngestionError, RunParameterUn
 from tallystick.orchestration.airflow_releases import AirflowException
 from tallystick.orchestration.page_link import page_of_run
 from tallystick.report.safe_text import as_called
+from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)
 
@@ -158,4 +159,4 @@ def keep_sentence(context: Context) -> None:
     is_said = isinstance(error, IngestionError | AirflowException | SystemExit)
     words = as_called(str(error)) if is_said else f"{type(error).__name__}: {error}"
     words = words.removesuffix(f": {page_of_run(ti.dag_id, ti.run_id)}")
-    ti.xcom_push(key=FAILED_AS, value={"sentence": words[:_LONGEST]})
+    ti.xcom_push(key=FAILED_AS, value={"sentence": with_capital(words)[:_LONGEST]})

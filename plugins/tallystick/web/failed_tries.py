@@ -7,6 +7,7 @@ its log is all there is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from airflow.models.taskinstance import TaskInstance
@@ -24,7 +25,10 @@ _FAILED: Final = ("failed", "up_for_retry")
 
 
 def failed_tries(session: Any, runs: Collection[Run]) -> Mapping[Run, Sequence[FailedTry]]:
-    """By run, in the order in which they ended: what failed first is rarely a consequence."""
+    """By run, in the order in which they ended: what failed first is rarely a consequence.
+
+    What has been tried again since, and has no sentence any more, comes last.
+    """
     if not runs:
         return {}
     said = {
@@ -38,7 +42,7 @@ def failed_tries(session: Any, runs: Collection[Run]) -> Mapping[Run, Sequence[F
         ).filter(XComModel.key == FAILED_AS, tuple_(XComModel.dag_id, XComModel.run_id).in_(runs))
         if isinstance(value, dict) and isinstance(value.get("sentence"), str)
     }
-    found: dict[tuple[Run, str, int, int], tuple[Any, FailedTry]] = {}
+    found: dict[tuple[Run, str, int, int], tuple[datetime | None, FailedTry]] = {}
     # The newest try of a task is read last: what it says of itself counts.
     for table in (TaskInstanceHistory, TaskInstance):
         for dag_id, run_id, task_id, index, number, state, ended_at in session.query(
@@ -62,13 +66,14 @@ def failed_tries(session: Any, runs: Collection[Run]) -> Mapping[Run, Sequence[F
             )
             found[run, task_id, index, number] = (ended_at, told)
     by_run: dict[Run, list[FailedTry]] = {}
-    for (run, *_), (_, told) in sorted(found.items(), key=lambda each: _order(each[1][0])):
+    for (run, *_), (_, told) in sorted(found.items(), key=lambda each: _order(*each[1])):
         by_run.setdefault(run, []).append(told)
     return by_run
 
 
-def _order(ended_at: Any) -> tuple[bool, Any]:
-    return ended_at is None, ended_at.timestamp() if ended_at else 0.0
+def _order(ended_at: datetime | None, told: FailedTry) -> tuple[bool, float]:
+    is_history = told.is_tried_again and told.sentence is None
+    return is_history, ended_at.timestamp() if ended_at else 0.0
 
 
 def tries_of_run(dag_id: str, run_id: str) -> Sequence[FailedTry]:

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -18,6 +19,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
+from markupsafe import Markup
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
@@ -26,7 +28,7 @@ from tallystick.ledger.ledger import Ledger
 from tallystick.orchestration.dag_ids import INGEST, KINDS, RECONCILE, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
-from tallystick.report.wording import grouped
+from tallystick.report.wording import grouped, instant_text
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -335,10 +337,19 @@ def _template(name: str) -> Template:
     made = environment(ChoiceLoader(list(ours)))
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
+    made.filters["instant"] = _time
     made.filters["spans"] = spans_of
     made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)
+
+
+def _time(instant: datetime | None) -> str:
+    """The instant, as an element that the script tells in the reader's zone."""
+    text = instant_text(instant)
+    if instant is None:
+        return text
+    return Markup('<time datetime="{}">{}</time>').format(instant.isoformat(), text)
 
 
 def _counted_findings(numbers: Collection[int]) -> str:
