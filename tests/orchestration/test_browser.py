@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -31,6 +34,8 @@ TABS_OF = {
     "Batches": ["Batches"],
 }
 BATCH = BatchId("0123456789abcdef" * 2)
+FEED_TAB = "/dags/ingest_orders/plugin/tallystick-feed"
+RUN_TAB = f"/dags/reconcile_orders/runs/{RUN}/plugin/tallystick-run"
 PAGES = (
     "/", "/feeds/orders", *(f"/feeds/orders#{tab}" for tab in TABS), "/feeds/orders/reports",
     "/feeds/orders/reports/1",
@@ -138,6 +143,138 @@ def test_a_dag_and_a_run_have_their_tab(vera: Person, address: str, tab: str, sa
     vera.go(address)
     vera.page.locator(f"a[href$='/plugin/{tab}']").click()
     expect(vera.frame.get_by_role("heading", level=1)).to_contain_text(said)
+
+
+@pytest.mark.parametrize(
+    ("tab", "name", "leads"),
+    [
+        (RUN_TAB, f"reconcile_orders/{RUN}", f"/dags/reconcile_orders/runs/{RUN}"),
+        (FEED_TAB, "reconcile_orders", "/dags/reconcile_orders"),
+        ("/plugin/tallystick#/tallystick/feeds/orders", "ingest_orders", "/dags/ingest_orders"),
+    ],
+)
+def test_a_link_leads_out_of_the_frame_to_airflows_own_page(
+    vera: Person, tab: str, name: str, leads: str
+) -> None:
+    vera.go(tab)
+    vera.frame.locator(".facts").get_by_role("link", name=name, exact=True).click()
+    vera.page.wait_for_url(lambda url: urlsplit(url).path.rstrip("/") == leads)
+    expect(vera.page.locator("iframe")).to_have_count(0)
+    expect(vera.page.get_by_text(leads.split("/")[2]).first).to_be_visible()
+
+
+@pytest.mark.parametrize("tab", [FEED_TAB, RUN_TAB, "/plugin/tallystick"])
+def test_the_address_bar_keeps_where_one_is(vera: Person, tab: str) -> None:
+    heading = vera.frame.get_by_role("heading", level=1)
+    vera.go(tab)
+    expect(heading).to_be_visible()
+    entry = heading.inner_text()
+    if tab == RUN_TAB:
+        vera.frame.get_by_role("link", name="orders", exact=True).click()
+    if tab == "/plugin/tallystick":
+        vera.frame.get_by_role("row").get_by_role("link", name="orders", exact=True).click()
+    vera.frame.get_by_role("link", name="1", exact=True).click()
+    expect(heading).to_contain_text("Finding 1")
+    expect(vera.page).to_have_url(re.compile(r"/tallystick/findings/1$"))
+    vera.page.reload()
+    expect(heading).to_contain_text("Finding 1")
+    vera.go("/plugins")  # a shared link is opened from anywhere
+    vera.page.go_back()
+    expect(heading).to_contain_text("Finding 1")
+    vera.frame.get_by_role("link", name="All feeds").click()
+    expect(heading).to_contain_text("Feeds")
+    vera.page.go_back()
+    expect(heading).to_contain_text("Finding 1")
+    expect(vera.page).to_have_url(re.compile(r"/tallystick/findings/1$"))
+    vera.go(tab)
+    expect(heading).to_have_text(entry)
+    assert "#" not in vera.page.url
+
+
+@pytest.mark.parametrize(
+    "hash",
+    [
+        "/auth/logout", "//elsewhere.example/tallystick/", "https://elsewhere.example/tallystick/",
+        "/tallystick/../auth/logout", "/tallystick/api/feeds", "javascript:alert(1)", "/tallystick",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_none_of_our_pages_is_ignored(vera: Person, hash: str) -> None:
+    vera.go(f"{RUN_TAB}#{hash}")
+    expect(vera.frame.get_by_role("heading", level=1)).to_have_text("A run of orders")
+    expect(vera.page).to_have_url(f"{vera.url}{RUN_TAB}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "ends"),
+    [
+        ('"Asia/Tokyo"', "+09:00"),
+        ('"UTC"', "Z"),
+        (None, "-03:30"),  # the browser's own
+    ],
+)
+def test_times_are_told_in_the_zone_of_airflow(
+    browser: Browser, server: ApiServer, signed_in: Any, setting: str | None, ends: str
+) -> None:
+    look = {"storage_state": signed_in, "timezone_id": "America/St_Johns"}
+    with at(browser, server.url, **look) as vera:
+        if setting:
+            vera.page.add_init_script(f"localStorage.setItem('timezone', '{setting}')")
+        vera.go("/dags/ingest_orders/plugin/tallystick-feed")
+        heard = vera.frame.locator("#reports time").first
+        expect(heard).to_have_text(re.compile(rf"^[\d-]+ [\d:]+{re.escape(ends)}$"))
+        told = datetime.fromisoformat(heard.inner_text())
+        assert told == datetime.fromisoformat(heard.get_attribute("datetime") or "").replace(
+            microsecond=0
+        )
+        expect(heard).to_have_attribute("title", re.compile(r", \d+ d ago$"))
+        expect(vera.frame.locator(".facts time").first).to_have_text(re.compile(r", \d+ d ago$"))
+
+
+def test_without_a_script_times_are_utc_and_say_so(
+    browser: Browser, server: ApiServer, signed_in: Any
+) -> None:
+    with at(browser, server.url, storage_state=signed_in, java_script_enabled=False) as vera:
+        for address in ("/tallystick/", "/tallystick/feeds/orders"):
+            vera.go(address)
+            times = vera.page.locator("time").all_inner_texts()
+            assert times
+            assert not [each for each in times if not re.fullmatch(r"[\d-]+ [\d:]+Z", each)]
+
+
+def test_a_page_of_now_is_asked_for_again_and_the_reader_keeps_what_they_do(vera: Person) -> None:
+    asked = []
+
+    def answer(route: Route) -> None:
+        found = route.fetch()
+        if route.request.resource_type == "fetch":
+            asked.append(route.request.url)
+        text = found.text().replace("PROVEN_LOSS", f"LOSS_{len(asked)}") if asked else found.text()
+        route.fulfill(response=found, body=text)
+
+    vera.page.clock.install()
+    vera.page.route("**/tallystick/feeds/orders*", answer)
+    vera.page.route("**/tallystick/", answer)
+    vera.go("/tallystick/feeds/orders?search=1")
+    vera.page.get_by_label("Number begins with").fill("12")
+    vera.page.get_by_role("region", name="Batches").focus()
+    plane = vera.page.locator("#coverage-plane").element_handle()
+    vera.page.clock.run_for(61_000)
+    expect(vera.page.locator("h1")).to_contain_text("LOSS_1")
+    expect(vera.page.locator("#findings")).to_contain_text("LOSS_1")
+    assert plane
+    assert plane.is_visible(), "drawings stay"
+    assert vera.page.get_by_label("Number begins with").input_value() == "12"
+    expect(vera.page.get_by_role("region", name="Batches")).to_be_focused()
+    assert asked == [f"{vera.url}/tallystick/feeds/orders?search=1"]
+
+    vera.go("/tallystick/")
+    vera.page.clock.run_for(61_000)
+    expect(vera.page.locator(".signs")).to_contain_text("LOSS_2")
+    expect(vera.page.locator("#feeds")).to_contain_text("LOSS_2")
+    hide = "Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})"
+    vera.page.evaluate(hide)
+    vera.page.clock.run_for(300_000)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -57,6 +57,9 @@ ASKED = EVIDENCE | {"reason": "known", "until": "2199-01-01T00:00Z"}
 POSTS: dict[str, tuple[str, dict[str, str]]] = {
     "/findings/{number}/repair": ("/findings/1/repair", EVIDENCE),
     "/feeds/{feed}/repair": ("/feeds/orders/repair", {}),
+    "/feeds/{feed}/ingest": ("/feeds/orders/ingest", {}),
+    "/feeds/{feed}/reconcile": ("/feeds/orders/reconcile", {}),
+    "/feeds/{feed}/retire": ("/feeds/orders/retire", {"reason": "over"}),
     "/findings/{number}/waiver-requests": ("/findings/1/waiver-requests", ASKED),
     "/findings/{number}/waiver-requests/{request_number}/approve": (
         "/findings/1/waiver-requests/1/approve",
@@ -324,7 +327,8 @@ def test_the_tab_of_another_dag_says_that_it_has_nothing(
 def test_the_tab_of_a_feed_without_a_plan_says_what_begins_one(place: PagePlace) -> None:
     answer = place.client("vera", by_cookie=True).get("/dag?dag_id=reconcile_windowed")
     assert answer.status_code == 200
-    assert "windowed has no plan yet: unpause or trigger ingest_windowed." in answer.text
+    link = '<a href="../dags/ingest_windowed" target="_top">ingest_windowed</a>'
+    assert f"windowed has no plan yet: unpause or trigger {link}." in answer.text
 
 
 NEXT = (("ingest_orders", False), ("reconcile_orders", True), ("deadline_orders", False))

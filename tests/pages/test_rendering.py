@@ -28,6 +28,7 @@ from tallystick.web.answers import (
     AskedRunPart,
     DryRunLine,
     DryRunPart,
+    FailedTry,
     RepairsAnswer,
     RunAnswer,
 )
@@ -66,6 +67,11 @@ def a_run(**more: Any) -> RunAnswer:
     return RunAnswer(
         feed="orders", owner="reconcile_orders/r1", **{"batches": [], "ranges": {}} | nothing | more
     )
+
+
+def a_failed_try(**more: Any) -> FailedTry:
+    told = {"task_id": "plan", "map_index": None, "try_number": 1, "is_tried_again": False}
+    return FailedTry(**{**told, "sentence": "The broker is away.", **more})
 
 
 @pytest.fixture
@@ -125,7 +131,9 @@ def pages(story: LedgerStory) -> dict[str, str]:
     repairs = RepairsAnswer(feed=FEED, dag_id=BAD, is_paused=True, runs=[asked])
     acts = Acts("grace", True, repairs, lambda address: f"token of {address}")
     of_run = reading.run_of(ledger, FEED, Owner(BAD)).but(
-        asked=asked, asked_findings=reading.findings_asked_of(ledger, FEED, asked)
+        asked=asked,
+        asked_findings=reading.findings_asked_of(ledger, FEED, asked),
+        failed_tries=[a_failed_try(task_id=BAD, sentence=BAD)],
     )
     closed = [
         replace(each, state=FindingState.REMEDIED, closed_at=NOON, closed_by=BAD, closed_in=run)
@@ -157,6 +165,8 @@ def pages(story: LedgerStory) -> dict[str, str]:
                 "search": "",
                 "verdict": Verdict.UNKNOWN,
                 "verdicts": list(Verdict),
+                "now": {},
+                "may_retire": True,
             },
         ),
         "reports": ("/feeds/orders/reports", {"answer": reading_reports}),
@@ -268,6 +278,24 @@ def test_links_lead_up_to_the_apps_own_address(pages: dict[str, str]) -> None:
     assert '<a href="../../../feeds/orders">' in pages["report"]
 
 
+def test_a_runs_page_leads_back_into_airflow() -> None:
+    failed = a_failed_try(task_id="batch.land", map_index=2, try_number=3)
+    killed = a_failed_try(is_tried_again=True, sentence=None)
+    answer = a_run(asked=AN_ASKED_RUN, failed_tries=[failed, killed])
+    text = rendered("run.html", "/run", answer=answer, acts=None)
+    run = "../dags/reconcile_orders/runs/r1"
+    assert f'<a href="{run}" target="_top">reconcile_orders/r1</a>' in text
+    assert (
+        "batch.land[2] has failed: The broker is away."
+        f' <a href="{run}/tasks/batch.land/mapped/2?try_number=3" target="_top">Its log</a>'
+    ) in text
+    assert (
+        "plan has failed in try 1 (tried again): no sentence is kept,"
+        f' read <a href="{run}/tasks/plan?try_number=1" target="_top">its log</a>.'
+    ) in text
+    assert text.index("The broker is away") < text.index("<main")
+
+
 def test_a_page_leads_to_what_it_leaves_out(pages: dict[str, str]) -> None:
     # Also from the tab of a DAG, whose address is another one.
     for link in (
@@ -339,6 +367,14 @@ def test_a_feed_says_where_when_and_how_it_lands(pages: dict[str, str]) -> None:
     assert "0 * * * * in Asia/Tokyo, until window_end, complete within 2 h 0 min" in pages["feed"]
     assert "<dd>read_committed</dd>" in pages["feed"]
     assert "/orders</dd>" in pages["feed"]
+
+
+def test_what_two_people_have_accepted_is_told_beside_what_is_wrong(
+    pages: dict[str, str],
+) -> None:
+    told = 'Accepted by two people: <a href="feeds/orders">orders</a> (1 finding).'
+    assert told in pages["feeds"].partition("<main")[0]
+    assert "<dt>Accepted</dt><dd>1 finding</dd>" in pages["feed"]
 
 
 def test_the_list_says_what_its_numbers_count(pages: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ def dags(**changed: Mapping[str, Any]) -> dict[str, DagHead]:
     return {kind: replace(head, **changed.get(kind, {})) for kind, head in all_well.items()}
 
 
-FAILS = {"failing_since": NOON, "failed_run": "scheduled__1"}
+FAILS = {"failing_since": NOON, "failed_run": "scheduled__1", "sentence": "It is away."}
 STUCK = FAILS | {"is_stuck": True}
 DEAD = {kind: {"next_at": NOON - 30 * HOUR} for kind in ("ingest", "reconcile", "deadline")}
 GONE = {kind: {"is_stale": True} for kind in ("ingest", "reconcile", "deadline")}

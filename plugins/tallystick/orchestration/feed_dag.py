@@ -10,7 +10,7 @@ from airflow.sdk import DAG
 from tallystick.orchestration.airflow_releases import BACKOFF_BY_TWO
 from tallystick.orchestration.dag_ids import TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.run_context import Context, require_known_conf
+from tallystick.orchestration.run_context import Context, keep_sentence, require_known_conf
 from tallystick.settings.feed import Feed
 from tallystick.settings.labels import OWNER, RUNBOOK
 
@@ -30,6 +30,8 @@ _TASK_DEFAULTS: Final[dict[str, Any]] = {
     "retry_delay": timedelta(seconds=30),
     "retry_exponential_backoff": BACKOFF_BY_TWO,
     "max_retry_delay": timedelta(minutes=10),
+    "on_retry_callback": keep_sentence,
+    "on_failure_callback": keep_sentence,
 }
 
 

@@ -1,6 +1,6 @@
 """What a task is told of its run by Airflow's context: the window, the owner, what has failed.
 
-And what it tells the page of its run: what a dry run would do.
+And what it tells the page of its run: what a dry run would do, and why a try has failed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from typing import Any, Final
 
 from tallystick.domain.identities import Owner
 from tallystick.domain.window import Window
-from tallystick.errors import ConfigurationError, RunParameterUnknown
+from tallystick.errors import ConfigurationError, IngestionError, RunParameterUnknown
+from tallystick.orchestration.airflow_releases import AirflowException
+from tallystick.orchestration.page_link import page_of_run
+from tallystick.report.safe_text import as_called
+from tallystick.report.wording import with_capital
 
 log = logging.getLogger(__name__)
 
 Context = Mapping[str, Any]
 SHOWN: Final = "dry_run"
 """The XCom's key."""
+FAILED_AS: Final = "failed_as"
+"""The same of the sentence with which a try has failed."""
 MOST_LINES: Final = 200
 _LONGEST: Final = 2_000
 _INSTANT: Final = "an instant with its time zone, such as 2026-11-01T06:00:00Z"
@@ -139,3 +145,18 @@ def show_dry_run(context: Context, lines: Iterable[tuple[int, str]], **of_repair
     ]
     value = {"lines": kept, "left_out": len(told) - len(kept), **of_repair}
     context["ti"].xcom_push(key=SHOWN, value=value)
+
+
+def keep_sentence(context: Context) -> None:
+    """Keep with which sentence a try has failed, for the page of its run; Airflow calls this.
+
+    An XCom, which outlives a ledger that does not answer, and which Airflow drops when the task
+    starts again. Of a task that was killed there is none: nothing of ours has ended it.
+    """
+    error, ti = context.get("exception"), context["ti"]
+    if not isinstance(error, BaseException):
+        return
+    is_said = isinstance(error, IngestionError | AirflowException | SystemExit)
+    words = as_called(str(error)) if is_said else f"{type(error).__name__}: {error}"
+    words = words.removesuffix(f": {page_of_run(ti.dag_id, ti.run_id)}")
+    ti.xcom_push(key=FAILED_AS, value={"sentence": with_capital(words)[:_LONGEST]})

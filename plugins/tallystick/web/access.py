@@ -14,11 +14,16 @@ hour. A program that sends `Authorization: Bearer` needs none: no browser sends 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.auth.managers.models.resource_details import (
+    AccessView,
+    DagAccessEntity,
+    DagDetails,
+)
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
@@ -70,9 +75,20 @@ async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[Fee
     return {ids[each] for each in await run_in_threadpool(_readable, user, list(ids))}
 
 
-async def runs_visible_among(user: User, dag_ids: Iterable[str]) -> Collection[str]:
-    """Returns the DAGs whose runs this user may read."""
-    return await run_in_threadpool(_readable, user, list(dag_ids), DagAccessEntity.RUN)
+async def runs_visible_among(
+    user: User, dag_ids: Iterable[str], part: DagAccessEntity = DagAccessEntity.RUN
+) -> Collection[str]:
+    """Returns the DAGs whose runs, or a part of them, this user may read."""
+    return await run_in_threadpool(_readable, user, list(dag_ids), part)
+
+
+async def may_see_import_errors(user: User) -> bool:
+    """True for who may read what Airflow can't parse, of whichever DAG."""
+    view = AccessView.IMPORT_ERRORS
+    manager = get_auth_manager()
+    return bool(
+        await run_in_threadpool(partial(manager.is_authorized_view, access_view=view, user=user))
+    )
 
 
 async def require_visible(user: User, feed: FeedName) -> None:

@@ -1,4 +1,4 @@
-"""Repairs begin here, and waivers are asked for, approved and withdrawn.
+"""Runs begin here, feeds end, and waivers are asked for, approved and withdrawn.
 
 Each change has a route for programs, which answers with a document, and at the same address without
 `/api` one for our pages' forms, which leads to a page. Who may trigger `repair_<feed>` may change.
@@ -30,23 +30,25 @@ from pydantic import (
 from tallystick.domain.identities import FeedName
 from tallystick.domain.rules.waivers import WaiverWish, as_read, still_to_come
 from tallystick.errors import EvidenceChanged
-from tallystick.orchestration.repair_conf import MOST_NAMED
+from tallystick.orchestration.dag_ids import INGEST, RECONCILE, REPAIR, dag_id_of
+from tallystick.orchestration.repair_conf import MOST_NAMED, conf_of
 from tallystick.web.access import (
     PageReader,
     SignedIn,
     User,
     name_of,
+    not_found,
     require_bearer,
     require_form_token,
     require_may_change,
     require_visible,
 )
 from tallystick.web.airflow_rest import AirflowRest
-from tallystick.web.answers import AskedRunPart, FindingAnswer
-from tallystick.web.dag_runs import begin_repair
+from tallystick.web.answers import AskedRunPart, FindingAnswer, RetiredAnswer
+from tallystick.web.dag_runs import begin_run
 from tallystick.web.desk import LedgerDesk
 from tallystick.web.pages import below, finding_page, not_understood, up_from
-from tallystick.web.routes import Airflow, Desk, DocumentRoute, Name, Number, found_for
+from tallystick.web.routes import Airflow, Desk, DocumentRoute, Name, Number, found_for, is_gone
 
 _FORM: Final = "form"
 """The context of a wish that a form has sent."""
@@ -149,17 +151,22 @@ class Wish(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RepairWish(Wish):
+class RunWish(Wish):
+    """A run of one of a feed's DAGs."""
+
+    unpause: bool = False
+    """The DAG, which else begins no run while it is paused."""
+
+
+class RepairWish(RunWish):
     """A repair of one finding, and of those that are the same trouble."""
 
     evidence: _Digest
     """As it was read: with another one by now, nothing is done."""
     dry_run: bool = True
-    unpause: bool = False
-    """The DAG of the repair, which else begins no run while it is paused."""
 
 
-class FeedRepairWish(Wish):
+class FeedRepairWish(RunWish):
     """A repair of a feed."""
 
     findings: Annotated[Sequence[_Number], *_Several] = ()
@@ -167,7 +174,6 @@ class FeedRepairWish(Wish):
     evidence: Annotated[Sequence[_Digest], *_Several] = ()
     """As it was read, of each of them: with another one by now, nothing is done."""
     dry_run: bool = True
-    unpause: bool = False
 
 
 class AcceptanceWish(Wish):
@@ -181,7 +187,7 @@ class AcceptanceWish(Wish):
 
 
 class EndingWish(Wish):
-    """Somebody ends what two people have accepted."""
+    """Somebody ends what two people have accepted, or a feed."""
 
     reason: _Reason
 
@@ -267,15 +273,9 @@ async def repair_finding(
         raise EvidenceChanged(
             number, wish.evidence, found.finding.evidence_digest, found.finding.cause
         )
-    return await begin_repair(
-        by.airflow,
-        by.user,
-        feed,
-        list(found.repair_evidence),
-        list(dict.fromkeys(found.repair_evidence.values())),
-        is_dry_run=wish.dry_run,
-        unpause=wish.unpause,
-    )
+    digests = list(dict.fromkeys(found.repair_evidence.values()))
+    conf = conf_of(list(found.repair_evidence), digests, is_dry_run=wish.dry_run)
+    return await _begun(by, REPAIR, feed, conf, wish)
 
 
 @_changes("/feeds/{feed}/repair", 201, _run_page)
@@ -283,15 +283,49 @@ async def repair_feed(
     by: By, feed: Feed, wish: Annotated[FeedRepairWish, Depends(_sent(FeedRepairWish))]
 ) -> AskedRunPart:
     """The run that was triggered: of these findings; without one, of all that are open."""
-    return await begin_repair(
-        by.airflow,
-        by.user,
-        feed,
-        wish.findings,
-        wish.evidence,
-        is_dry_run=wish.dry_run,
-        unpause=wish.unpause,
-    )
+    conf = conf_of(wish.findings, wish.evidence, is_dry_run=wish.dry_run)
+    return await _begun(by, REPAIR, feed, conf, wish)
+
+
+@_changes("/feeds/{feed}/ingest", 201, _run_page)
+async def land_now(
+    by: By, feed: Feed, wish: Annotated[RunWish, Depends(_sent(RunWish))]
+) -> AskedRunPart:
+    """The run of `ingest_<feed>` that was triggered: it lands what is due."""
+    return await _begun(by, INGEST, feed, {}, wish)
+
+
+@_changes("/feeds/{feed}/reconcile", 201, _run_page)
+async def check_now(
+    by: By, feed: Feed, wish: Annotated[RunWish, Depends(_sent(RunWish))]
+) -> AskedRunPart:
+    """The run of `reconcile_<feed>` that was triggered: it proves the feed anew."""
+    return await _begun(by, RECONCILE, feed, {}, wish)
+
+
+async def _begun(
+    by: Asker, kind: str, feed: FeedName, conf: Mapping[str, object], wish: RunWish
+) -> AskedRunPart:
+    dag_id = dag_id_of(kind, feed)
+    return await begin_run(by.airflow, by.user, dag_id, conf, unpause=wish.unpause)
+
+
+@_changes("/feeds/{feed}/retire", page=lambda by, answer: "")
+async def retire_feed(
+    by: By, feed: Feed, wish: Annotated[EndingWish, Depends(_sent(EndingWish))]
+) -> RetiredAnswer:
+    """With what the feed has ended.
+
+    A feed whose file is there, broken or not, would be planned again: it is refused.
+    """
+    if not await is_gone(feed):
+        raise HTTPException(409, f"Feed {feed} has a file: take it away first.")
+    if not await by.desk.ask(lambda ledger: ledger.feed_heads(feed, most_runs=0)):
+        raise not_found(f"feed {feed}")
+    name = name_of(by.user)
+    ended = await by.desk.ask(lambda ledger: ledger.retire(feed, reason=wish.reason, by=name))
+    digest = ended.digest.hex() if ended.digest else None
+    return RetiredAnswer(feed=feed, commits=ended.commits, digest=digest)
 
 
 @_changes("/findings/{number}/waiver-requests", 201)

@@ -31,7 +31,8 @@ class NextRunPart(Part):
 class Sign(Part):
     """Something about a feed that somebody must see to."""
 
-    feed: str
+    feed: str | None
+    """Null for what is wrong with all of them."""
     said: str
     since: datetime | None
     """Null where nobody knows."""
@@ -40,6 +41,8 @@ class Sign(Part):
     dag_id: str | None = None
     run_id: str | None = None
     """The run that tells more."""
+    sentence: str | None = None
+    """With which the first task of that run has failed."""
     finding: int | None = None
     """The finding that it is about."""
 
@@ -248,6 +251,19 @@ class RepairsAnswer(Part):
     runs: Sequence[AskedRunPart]
 
 
+class FailedTry(Part):
+    """A try of one of a run's tasks has failed."""
+
+    task_id: str
+    map_index: int | None
+    """Which one it is of a task that a run has several times."""
+    try_number: int
+    is_tried_again: bool
+    """True where it was not the last one."""
+    sentence: str | None
+    """With which it failed; null where that is not known: its log tells more."""
+
+
 class RunAnswer(Part):
     """One run has planned, landed, proven and found this."""
 
@@ -265,6 +281,19 @@ class RunAnswer(Part):
     """As Airflow knows it; null where it has no such run, or does not tell this user."""
     asked_findings: Sequence[FindingPart] = ()
     """Those that a repair names, as they stand now; else those that ended while it ran."""
+    failed_tries: Sequence[FailedTry] = ()
+    """What failed first at the front."""
+    is_paused: bool = False
+    """True for a run of a DAG that begins none now."""
+
+
+class RetiredAnswer(Part):
+    """A feed has ended with this."""
+
+    feed: str
+    commits: int
+    digest: str | None
+    """Of the last one."""
 
 
 class ReportsAnswer(Part):

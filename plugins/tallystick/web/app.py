@@ -15,6 +15,7 @@ from tallystick.errors import (
     EvidenceChanged,
     IngestionError,
     LedgerUnavailable,
+    RetirementRefused,
     WaiverRefused,
 )
 from tallystick.ledger.ledger import Ledger
@@ -88,8 +89,8 @@ async def _to_login(request: Request, needed: LoginNeeded) -> Response:
 
 async def _no_answer(request: Request, error: IngestionError) -> Response:
     """The log has the words; an answer never says where the ledger is."""
-    if isinstance(error, WaiverRefused | EvidenceChanged):
-        return _told(request, 409, with_capital(error.sentence()), "Look at the finding again.")
+    if isinstance(error, WaiverRefused | EvidenceChanged | RetirementRefused):
+        return _told(request, 409, with_capital(error.sentence()), "Look again.")
     log.warning("Tallystick's page: %s", error.describe())
     match error:
         case LedgerUnavailable():

@@ -19,6 +19,7 @@ from sqlalchemy import String, and_, cast, false, func, or_
 
 from tallystick.domain.identities import FeedName
 from tallystick.orchestration.dag_ids import SCHEDULED, TAG, dag_id_of, feed_of
+from tallystick.web.failed_tries import failed_tries
 
 _ENDS_WITHIN: Final = timedelta(days=1)
 """Whatever takes a run longer, somebody should look at it."""
@@ -42,6 +43,8 @@ class DagHead:
     """The newest of these."""
     is_stuck: bool = False
     """True where that one has not ended."""
+    sentence: str | None = None
+    """With which its first task has failed, of those that have left one."""
 
     @property
     def kind(self) -> str:
@@ -94,7 +97,9 @@ def _dag_heads(only: FeedName | None = None) -> DagHeads:
     return found
 
 
-def _failing(session: Any, dag_ids: Sequence[str]) -> Mapping[str, tuple[datetime, str, bool]]:
+def _failing(
+    session: Any, dag_ids: Sequence[str]
+) -> Mapping[str, tuple[datetime, str, bool, str | None]]:
     """By DAG, what a head says of its runs; one row for each DAG, however many runs it had."""
     said = func.coalesce(cast(DagRun.conf["dry_run"].as_string(), String(8)), "")
     ours = (DagRun.dag_id.in_(dag_ids), said.not_in(["true", "1"]))
@@ -115,7 +120,16 @@ def _failing(session: Any, dag_ids: Sequence[str]) -> Mapping[str, tuple[datetim
         .subquery()
     )
     newest = session.query(DagRun.dag_id, failed.c.since, DagRun.run_id, DagRun.state)
+    found = newest.join(failed, failed.c.id == DagRun.id).all()
+    tries = failed_tries(session, [(dag_id, run_id) for dag_id, _, run_id, _ in found])
     return {
-        dag_id: (since, run_id, state != "failed")
-        for dag_id, since, run_id, state in newest.join(failed, failed.c.id == DagRun.id)
+        dag_id: (
+            since,
+            run_id,
+            state != "failed",
+            next(
+                (each.sentence for each in tries.get((dag_id, run_id), ()) if each.sentence), None
+            ),
+        )
+        for dag_id, since, run_id, state in found
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from airflow.models.dag import DagTag
+from airflow.models.dag import DagModel, DagTag
 from airflow.utils.session import create_session
 from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
@@ -18,7 +18,7 @@ from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
 from tallystick.errors import ConfigurationError
 from tallystick.orchestration.dag_ids import INGEST, REPAIR, TAG, dag_id_of
-from tallystick.orchestration.repair_conf import conf_of, digests_of, numbers_of
+from tallystick.orchestration.repair_conf import digests_of, numbers_of
 from tallystick.orchestration.run_context import SHOWN
 from tallystick.web.access import User
 from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
@@ -65,22 +65,19 @@ async def repairs_of(
     return RepairsAnswer(feed=feed, dag_id=dag_id, is_paused=bool(dag["is_paused"]), runs=runs)
 
 
-async def begin_repair(
+async def begin_run(
     airflow: AirflowRest,
     user: User,
-    feed: FeedName,
-    numbers: Collection[int],
-    digests: Collection[str],
+    dag_id: str,
+    conf: Mapping[str, object],
     *,
-    is_dry_run: bool,
     unpause: bool,
 ) -> AskedRunPart:
-    """A run of the feed's repair, triggered as this user; HTTPException with Airflow's refusal.
+    """A run of the DAG, triggered as this user; HTTPException with Airflow's refusal.
 
     A paused DAG begins no run, so whoever may unpause it can do so with the same form.
     """
-    dag_id = dag_id_of(REPAIR, feed)
-    body = {"logical_date": None, "conf": conf_of(numbers, digests, is_dry_run=is_dry_run)}
+    body = {"logical_date": None, "conf": conf}
     try:
         if unpause:
             await airflow.patch(
@@ -145,6 +142,16 @@ def _named_in(
         return named_in(conf)
     except ConfigurationError:  # the run itself says so
         return ()
+
+
+async def is_paused(dag_id: str) -> bool:
+    """True while Airflow begins no run of the DAG."""
+    return await run_in_threadpool(_is_paused, dag_id)
+
+
+def _is_paused(dag_id: str) -> bool:
+    with create_session() as session:
+        return bool(session.query(DagModel.is_paused).filter_by(dag_id=dag_id).scalar())
 
 
 async def is_ours(dag_id: str) -> bool:

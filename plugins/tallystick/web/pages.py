@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -18,16 +19,17 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response, status
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, PackageLoader, Template
+from markupsafe import Markup
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.troubles import named_findings, spans_of, troubles_of
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
-from tallystick.orchestration.dag_ids import INGEST, KINDS, REPAIR, dag_id_of, feed_of
+from tallystick.orchestration.dag_ids import INGEST, KINDS, RECONCILE, REPAIR, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.html_page import environment, page_asset
 from tallystick.report.sparks import spark_of
-from tallystick.report.wording import duration_text, grouped
+from tallystick.report.wording import duration_text, grouped, instant_text
 from tallystick.web import routes
 from tallystick.web.access import (
     PageReader,
@@ -70,6 +72,8 @@ _TROUBLES: Final = 20
 _BATCHES: Final = 20
 _REPORTS: Final = 5
 _REPORTS_OF_LIST: Final = 50
+_NOW: Final = {INGEST: "Land now", RECONCILE: "Check now"}
+"""The button for a run of each kind of DAG."""
 _VERDICTS: Final = tuple(reversed(Verdict))
 
 
@@ -141,7 +145,7 @@ async def one_feed(
         ),
     )
     if answer is None:
-        if not await is_ours(dag_id_of(INGEST, feed)):
+        if not signs and not await is_ours(dag_id_of(INGEST, feed)):
             raise not_found(f"feed {feed}")
         return _page(request, "no_plan.html", feed=feed, signs=signs)
     return _page(
@@ -160,6 +164,8 @@ async def one_feed(
         search=search,
         verdict=wanted,
         verdicts=_VERDICTS,
+        now=_NOW,
+        may_retire=acts.may_change and not answer.next_runs and await routes.is_gone(feed),
     )
 
 
@@ -363,12 +369,21 @@ def _template(name: str) -> Template:
     made = environment(ChoiceLoader(list(ours)))
     made.globals["most_named"] = MOST_NAMED
     made.filters["json"] = _indented
+    made.filters["instant"] = _time
     made.filters["spans"] = spans_of
     made.globals["spark_of"] = spark_of
     made.globals["duration_text"] = duration_text
     made.filters["counted_findings"] = _counted_findings
     made.filters["troubles"] = troubles_of
     return made.get_template(name)
+
+
+def _time(instant: datetime | None) -> str:
+    """The instant, as an element that the script tells in the reader's zone."""
+    text = instant_text(instant)
+    if instant is None:
+        return text
+    return Markup('<time datetime="{}">{}</time>').format(instant.isoformat(), text)
 
 
 def _counted_findings(numbers: Collection[int]) -> str:

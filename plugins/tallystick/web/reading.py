@@ -34,8 +34,10 @@ from tallystick.web.answers import (
     PartitionAnswer,
     PartitionsAnswer,
     RunAnswer,
+    Sign,
     WaiverRequestPart,
 )
+from tallystick.web.broken_files import Broken
 from tallystick.web.dag_heads import DagHeads
 from tallystick.web.landed import ranges_of
 from tallystick.web.signs import signs_of
@@ -75,17 +77,23 @@ def in_short(
     now: datetime,
     ended: Mapping[str, datetime] = MappingProxyType({}),
     recent: Mapping[str, Sequence[RecentRun]] = MappingProxyType({}),
+    broken: Broken = MappingProxyType({}),
 ) -> FeedsAnswer:
     """The feeds, with the two things that are asked first: is all well, is yesterday whole.
 
     `dags` and `requests` are of feeds that the user may see, those before their first plan too.
-    `ended` are feeds that were retired, and when.
+    `ended` are feeds that were retired, and when; `broken` is what Airflow could not read.
     """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     answers = {each.feed: each for each in feeds}
     living = {each for each in dags if any(not dag.is_stale for dag in dags[each].values())}
-    names = [*answers, *sorted(living - answers.keys())]
-    signs = [
+    others = {each for each in living | broken.keys() if each and each not in answers}
+    names = [*answers, *sorted(others)]
+    of_all = [
+        Sign(feed=None, said=f"Airflow reads no feed: {each}", since=None, act="Mend that file.")
+        for each in broken.get(None, ())
+    ]
+    signs = of_all + [
         sign
         for name in names
         for sign in signs_of(
@@ -95,12 +103,13 @@ def in_short(
             requests.get(name, ()),
             now,
             ended.get(name),
+            broken.get(FeedName(name), ()),
         )
     ]
     return FeedsAnswer(
         feeds=[with_next_runs(each, dags) for each in feeds],
         known=len(names),
-        wrong=list(dict.fromkeys(each.feed for each in signs)),
+        wrong=list(dict.fromkeys(each.feed for each in signs if each.feed)),
         signs=signs,
         recent=recent,
         today=today,

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from pydantic import AwareDatetime
 
@@ -21,6 +23,7 @@ from tallystick.web.access import (
     SIGNED_IN,
     SignedIn,
     User,
+    may_see_import_errors,
     name_of,
     not_found,
     require_run_visible,
@@ -33,6 +36,7 @@ from tallystick.web.answers import (
     BatchAnswer,
     BatchesAnswer,
     ChangesAnswer,
+    FailedTry,
     FeedAnswer,
     FeedsAnswer,
     FindingAnswer,
@@ -44,9 +48,11 @@ from tallystick.web.answers import (
     RunAnswer,
     Sign,
 )
+from tallystick.web.broken_files import broken_files
 from tallystick.web.dag_heads import dag_heads
-from tallystick.web.dag_runs import repairs_of, run_of_airflow
+from tallystick.web.dag_runs import is_paused, repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.failed_tries import tries_of_run
 from tallystick.web.history import history_of
 from tallystick.web.signs import signs_of
 
@@ -108,8 +114,9 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
             ledger.ended_feeds(),
         )
     )
-    dags, now = await dag_heads(), datetime.now(UTC)
-    visible = await visible_among(user, {*dags, *(each.feed for each in heads)})
+    dags, now, broken = await dag_heads(), datetime.now(UTC), await broken_files()
+    named = {each for each in broken if each}
+    visible = await visible_among(user, {*dags, *named, *(each.feed for each in heads)})
     shown = [each for each in heads if each.feed in visible]
     found, recent = await desk.ask(
         lambda ledger: (
@@ -118,13 +125,25 @@ async def feeds(user: SignedIn, desk: Desk) -> FeedsAnswer:
         )
     )
     seen = {feed: dags[feed] for feed in dags if feed in visible}
-    answer = reading.in_short(found, seen, requests, now, ended, recent)
+    may_see: set[FeedName | None] = {*visible}
+    if None in broken and await may_see_import_errors(user):
+        may_see.add(None)
+    wrong = {feed: told for feed, told in broken.items() if feed in may_see}
+    answer = reading.in_short(found, seen, requests, now, ended, recent, wrong)
     return answer.but(signs=await _seen_by(user, answer.signs))
 
 
 async def _seen_by(user: User, signs: Sequence[Sign]) -> Sequence[Sign]:
-    told = await runs_visible_among(user, {each.dag_id for each in signs if each.dag_id})
-    return [each if each.dag_id in told else each.but(run_id=None) for each in signs]
+    ids = {each.dag_id for each in signs if each.dag_id}
+    runs = await runs_visible_among(user, ids)
+    words = await runs_visible_among(user, runs, DagAccessEntity.XCOM)
+    return [
+        each.but(
+            run_id=each.run_id if each.dag_id in runs else None,
+            sentence=each.sentence if each.dag_id in words else None,
+        )
+        for each in signs
+    ]
 
 
 @api.get("/feeds/{feed}")
@@ -150,10 +169,11 @@ async def feed_with_signs(
             ledger.ended_feeds(),
         )
     )
-    dags = await dag_heads(feed)
+    dags, broken = await dag_heads(feed), (await broken_files()).get(feed, ())
     answer, troubles = found or (None, ())
     known, waiting = dags.get(feed, {}), requests.get(feed, ())
-    signs = await _seen_by(user, signs_of(feed, answer, known, waiting, now, ended.get(feed)))
+    told = signs_of(feed, answer, known, waiting, now, ended.get(feed), broken)
+    signs = await _seen_by(user, told)
     return answer and reading.with_next_runs(answer, dags), troubles, signs
 
 
@@ -271,6 +291,21 @@ async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
     return found
 
 
+async def _tries_seen_by(user: User, dag_id: str, run_id: str) -> Sequence[FailedTry]:
+    if not await runs_visible_among(user, [dag_id], DagAccessEntity.TASK_INSTANCE):
+        return ()
+    tries = await run_in_threadpool(tries_of_run, dag_id, run_id)
+    if await runs_visible_among(user, [dag_id], DagAccessEntity.XCOM):
+        return tries
+    return [each.but(sentence=None) for each in tries]
+
+
+async def is_gone(feed: FeedName) -> bool:
+    """True for a feed without a file: Airflow has none of its DAGs, and none that is broken."""
+    known = (await dag_heads(feed)).get(feed, {}).values()
+    return all(each.is_stale for each in known) and feed not in await broken_files()
+
+
 async def run_for(
     user: User, desk: LedgerDesk, airflow: AirflowRest, dag_id: str, run_id: str
 ) -> RunAnswer:
@@ -285,5 +320,7 @@ async def run_for(
     asked = await run_of_airflow(airflow, user, dag_id, run_id)
     if asked is None:
         return answer
+    tries = await _tries_seen_by(user, dag_id, run_id)
+    answer = answer.but(failed_tries=tries, is_paused=await is_paused(dag_id))
     named = await desk.ask(partial(reading.findings_asked_of, feed=feed, asked=asked))
     return answer.but(asked=asked, asked_findings=named)

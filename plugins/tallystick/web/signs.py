@@ -15,7 +15,7 @@ from tallystick.domain.rules.n1_overdue import STORAGE_IS_DUE
 from tallystick.domain.rules.waivers import WaiverRequest, asked_at_once
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE, dag_id_of
-from tallystick.report.wording import troubles_text
+from tallystick.report.wording import counted, troubles_text
 from tallystick.web.answers import FeedAnswer, Sign
 from tallystick.web.dag_heads import DagHead
 
@@ -31,18 +31,20 @@ def signs_of(
     requests: Sequence[WaiverRequest],
     now: datetime,
     ended_at: datetime | None = None,
+    broken: Sequence[str] = (),
 ) -> Sequence[Sign]:
     """All that is wrong with the feed, what should be seen first at the front.
 
     `answer` is None before its first plan, and after its end. `dags` are by kind, those that are
-    gone too. `requests` are its requests for a waiver that nobody has answered.
+    gone too. `requests` are its requests for a waiver that nobody has answered, `broken` what
+    Airflow can't read in its file.
     """
     if ended_at:
         said, act = "It was ended", "Remove its file: Airflow still has it."
         return [Sign(feed=feed, said=said, since=ended_at, act=act)]
     return [
         *_of_verdict(feed, answer),
-        *_of_dags(feed, answer, dags, now),
+        *_of_dags(feed, answer, dags, now, broken),
         *_of_age(feed, answer, dags, now),
         *_of_requests(feed, requests),
     ]
@@ -64,17 +66,25 @@ def _of_verdict(feed: str, answer: FeedAnswer | None) -> Iterator[Sign]:
 
 
 def _of_dags(
-    feed: str, answer: FeedAnswer | None, dags: Mapping[str, DagHead], now: datetime
+    feed: str,
+    answer: FeedAnswer | None,
+    dags: Mapping[str, DagHead],
+    now: datetime,
+    broken: Sequence[str],
 ) -> Iterator[Sign]:
     known = [each for each in dags.values() if not each.is_stale]
     gone = [kind for kind in (INGEST, RECONCILE) if kind not in {each.kind for each in known}]
-    if gone and (answer or known):
-        parsed = [each.parsed_at for each in dags.values() if each.is_stale and each.parsed_at]
+    parsed = [each.parsed_at for each in dags.values() if each.is_stale and each.parsed_at]
+    if broken:
+        more = f", and {counted('problem', len(broken) - 1)} more" if broken[1:] else ""
+        said, act = f"Its file is broken: {broken[0]}{more}", "Mend it: tallystick feed check."
+        yield Sign(feed=feed, said=said, since=max(parsed, default=None), act=act)
+    elif gone and (answer or known):
         yield Sign(
             feed=feed,
-            said=f"Airflow has no {dag_id_of(gone[0], feed)}: the feed's file is broken or gone",
+            said=f"Airflow has no {dag_id_of(gone[0], feed)}: the feed's file is gone",
             since=max(parsed, default=None),
-            act=f"Mend the file (tallystick feed check), or tallystick feed retire {feed}.",
+            act="Bring the file back, or retire the feed.",
         )
     for each in known:
         waits = each.is_stuck and (each.is_paused or each.kind == DEADLINE)
@@ -86,6 +96,7 @@ def _of_dags(
                 act=f"Read why in its newest {'' if each.is_stuck else 'failed '}run.",
                 dag_id=each.dag_id,
                 run_id=each.failed_run,
+                sentence=each.sentence,
             )
         if each.is_paused and each.kind in (INGEST, RECONCILE):
             act = f"Unpause {each.dag_id}."
