@@ -116,7 +116,7 @@ def test_a_plan_is_shown_then_the_repair_is_run_and_followed_until_it_is_closed(
 
     story.ledger.close_findings(FEED, {1: "It was landed again."})
     closed = page(place, "uma")
-    assert re.search(r"Nothing: it was closed [-0-9: ]+Z\. It was landed again\.", closed)
+    assert "Nothing: it is closed. It was landed again. That was " in closed
     assert forms_in(closed) == []
     assert '<h1>Finding 1 <span class="verdict">closed</span></h1>' in closed
     assert "Accept it for a time" not in closed

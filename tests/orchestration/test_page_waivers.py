@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -104,6 +105,7 @@ def test_who_approves_reads_the_evidence_of_all_on_one_page(
         assert f"&#34;of&#34;: {number}" in seen
         assert "1 offset is missing." in seen
     assert all(f"Digest: {each}" in seen for each in read)
+    assert re.search(r"Together: \d offsets are missing\.", seen)
 
 
 def test_of_a_trouble_nothing_is_asked_for_that_was_not_read(
