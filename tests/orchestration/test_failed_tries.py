@@ -89,7 +89,7 @@ def _without(place: PagePlace, monkeypatch: pytest.MonkeyPatch, *parts: str) -> 
     ("error", "kept"),
     [
         (SourceRefused("topic t", "no"), str(SourceRefused("topic t", "no"))),
-        (KeyError("a defect"), "KeyError: 'a defect'"),
+        (KeyError("a password"), "A defect, KeyError."),
         # Airflow's own words on a task that something else has ended.
         ("Task did not emit heartbeat within time limit", None),
         (None, None),
