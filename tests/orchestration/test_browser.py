@@ -255,7 +255,7 @@ def test_a_page_of_now_is_asked_for_again_and_the_reader_keeps_what_they_do(vera
     vera.page.route("**/tallystick/feeds/orders*", answer)
     vera.page.route("**/tallystick/", answer)
     vera.go("/tallystick/feeds/orders?search=1")
-    vera.page.get_by_label("Number begins with").fill("12")
+    vera.page.get_by_label("Verdict").select_option("UNKNOWN")
     vera.page.get_by_role("region", name="Batches").focus()
     plane = vera.page.locator("#coverage-plane").element_handle()
     vera.page.clock.run_for(61_000)
@@ -263,7 +263,7 @@ def test_a_page_of_now_is_asked_for_again_and_the_reader_keeps_what_they_do(vera
     expect(vera.page.locator("#findings")).to_contain_text("LOSS_1")
     assert plane
     assert plane.is_visible(), "drawings stay"
-    assert vera.page.get_by_label("Number begins with").input_value() == "12"
+    assert vera.page.get_by_label("Verdict").input_value() == "UNKNOWN"
     expect(vera.page.get_by_role("region", name="Batches")).to_be_focused()
     assert asked == [f"{vera.url}/tallystick/feeds/orders?search=1"]
 

@@ -161,6 +161,8 @@ def test_a_file_that_never_parsed_is_in_the_first_sentence(
     of_all = [each[1:] for each in said(place) if each[0] is None]
     told = f"Airflow reads no feed: dags/tallystick_feeds.py: {lacks}"
     assert of_all == [(told, "Mend that file.")]
+    broken("errors.FeedFileInvalid: feeds/_defaults.yaml:2: plan: unknown key")
+    assert "Airflow reads no feed: feeds/_defaults.yaml:2: plan" in str(said(place))
     assert "Airflow reads no feed" in page(place, "vera", "/")
     place.restrict(monkeypatch, "otto", "ingest_clicks")
     monkeypatch.setattr(place.manager, "is_authorized_view", lambda **_: False)

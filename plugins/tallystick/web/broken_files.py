@@ -34,8 +34,11 @@ def _broken_files() -> Broken:
         begins = [n for n, each in enumerate(lines) if "FeedFileInvalid: " in each]
         for each in lines[begins[-1] :] if begins else ():
             if problem := _PROBLEM.search(each):
-                feed, told = FeedName(problem["feed"]), each.partition("FeedFileInvalid: ")[2]
-                found.setdefault(feed, []).append(told or each)
+                told = each.partition("FeedFileInvalid: ")[2] or each
+                # No feed's name begins so: the file is of all feeds.
+                is_of_all = problem["feed"].startswith("_")
+                feed = None if is_of_all else FeedName(problem["feed"])
+                found.setdefault(feed, []).append(told)
         if lines and not begins and PurePath(filename or "").name in _OUR_FILES:
             found.setdefault(None, []).append(f"{filename}: {lines[-1]}")
     return found

@@ -18,7 +18,9 @@
 
   const isFollowed = (page) => page.querySelector("#act[data-follow]") !== null;
   const shownEvidence = (page) => page.querySelector("#evidence")?.dataset.digest;
-  const isTyped = (place) => [...place.querySelectorAll("input, textarea")].some((each) => each.value !== each.defaultValue);
+  const isTyped = (place) =>
+    [...place.querySelectorAll("input, textarea")].some((each) => each.value !== each.defaultValue || each.checked !== each.defaultChecked) ||
+    [...place.querySelectorAll("option")].some((each) => each.selected && each.index && !each.defaultSelected);
 
   // Times are told in the zone that Airflow is set to, else in the browser's, with their age. Without
   // a script they stay UTC.
