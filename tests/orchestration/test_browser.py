@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.orchestration.browser_place import PASSWORDS, ApiServer, api_server
 from tests.orchestration.conftest import show_dags
@@ -20,9 +20,17 @@ from tests.support.report_documents import a_document, a_finding
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 RUN = "manual__page"
-DARK, LIGHT = "rgb(20, 24, 31)", "rgb(246, 247, 249)"
+DARK, LIGHT = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+TABS = ("drawings", "partitions", "runs", "batches")
+TABS_OF = {
+    "Coverage": ["Coverage", "Frontier", "Produced and landed", "Holes by class", "Scrub age"],
+    "Partitions": ["Partitions"],
+    "Runs and reports": ["Last runs", "Last reports"],
+    "Batches": ["Batches"],
+}
 PAGES = (
-    "/", "/feeds/orders", "/feeds/orders/reports", "/feeds/orders/reports/1",
+    "/", "/feeds/orders", *(f"/feeds/orders#{tab}" for tab in TABS), "/feeds/orders/reports",
+    "/feeds/orders/reports/1",
     "/feeds/orders/changes?earlier=1&later=2", "/findings/1", "/dag?dag_id=ingest_orders",
     f"/run?dag_id=ingest_orders&run_id={RUN}", "/run?dag_id=other&run_id=x",
 )  # fmt: skip
@@ -141,22 +149,48 @@ def test_a_keyboard_reaches_everything(vera: Person) -> None:
     keys.press("Enter")
     expect(page.locator("main")).to_be_focused()
     reached = set()
-    for _ in range(120):
-        keys.press("Tab")
-        name, outline = page.evaluate(
-            "(() => { const at = document.activeElement; return [at.id || at.ariaLabel ||"
-            " at.name || at.textContent, getComputedStyle(at).outlineStyle]; })()"
-        )
-        if page.evaluate("document.activeElement === document.body"):
-            break
-        assert outline != "none", name
-        reached.add(name)
+    for tab in ("findings", *TABS):
+        vera.go(f"/tallystick/feeds/orders#{tab}")
+        reached |= set(reached_by_tab(page))
     assert {"coverage-plane", "band-plane", "Partitions", "Batches", "search", "verdict"} <= reached
+    page.get_by_role("link", name="Coverage").click()
     page.locator("#coverage-plane").focus()
     keys.press("ArrowDown")
     keys.press("ArrowDown")
     keys.press("End")
     expect(page.locator("#coverage-told")).to_contain_text("partition 2: UNKNOWN")
+
+
+def reached_by_tab(page: Page) -> Iterator[str]:
+    """Everything from where the page is on; each shows that it has the focus."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        name, outline = page.evaluate(
+            "(() => { const at = document.activeElement; return [at.id || at.ariaLabel ||"
+            " at.name || at.textContent, getComputedStyle(at).outlineStyle]; })()"
+        )
+        assert outline != "none", name
+        yield name
+
+
+def test_a_page_shows_one_part_at_a_time_and_its_address_says_which(vera: Person) -> None:
+    vera.go("/tallystick/feeds/orders")
+    page, shown = vera.page, vera.page.locator(".tab:visible h2")
+    expect(shown).to_contain_text(["Troubles"])
+    for tab, heads in TABS_OF.items():
+        page.get_by_role("navigation", name="Parts").get_by_role("link", name=tab).click()
+        expect(shown).to_have_text(heads)
+        expect(page.locator(".tabs [aria-current]")).to_have_text(tab)
+        expect(page.get_by_role("navigation", name="Parts")).to_be_in_viewport()
+    page.reload()
+    expect(shown).to_have_text(["Batches"])
+    expect(page.locator(".tabs [aria-current]")).to_have_text("Batches")
+    page.go_back()
+    expect(shown).to_contain_text(["Last runs"])
+    vera.go("/tallystick/feeds/orders?search=1#partitions")
+    expect(shown).to_have_text(["Partitions"])
 
 
 def test_two_reports_are_chosen_and_compared(vera: Person) -> None:
@@ -171,7 +205,7 @@ def test_two_reports_are_chosen_and_compared(vera: Person) -> None:
 
 
 def test_partitions_are_searched(vera: Person) -> None:
-    vera.go("/tallystick/feeds/orders")
+    vera.go("/tallystick/feeds/orders#partitions")
     vera.page.get_by_label("Number begins with").fill("1")
     vera.page.get_by_label("Verdict").select_option("UNKNOWN")
     vera.page.get_by_role("button", name="Search").click()

@@ -25,10 +25,12 @@ T = TypeVar("T")
 TALL: Final = 1000
 """The height of a plane on which values are drawn; a value's own height is a share of it."""
 _MOST_LABELS: Final = 4
+_SECONDS_SPAN: Final = timedelta(minutes=10)
 _SHORT_SPAN: Final = timedelta(days=4)
 _SIZES: Final = ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k"))
 _VERDICTS: Final = tuple(Verdict)
 _MOST_ROW_LABELS: Final = 8
+_MOST_GRID_ROWS: Final = 32
 _WIDE: Final = 1000
 _BAR: Final = 0.86
 """Of a column's width."""
@@ -52,7 +54,7 @@ class Label:
     """In percent, from the left or from the top."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
     """One drawing."""
 
@@ -64,9 +66,11 @@ class Plot:
     times: tuple[Label, ...]
     """Below, from the left."""
     told: tuple[str, ...]
-    """Of each column, or look, of the same width."""
+    """Of each column, all of the same width, or of each look."""
     legend: tuple[tuple[str, str], ...]
     """Colour and name."""
+    places: tuple[int, ...] = ()
+    """Of each look, from the left; none where columns are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,12 @@ def short(value: float) -> str:
     return f"{value / size:.6g}{name}"
 
 
+def span_labels(first: datetime, last: datetime) -> tuple[Label, ...]:
+    """Some instants of a plane on which time runs evenly, both ends included."""
+    parts = _MOST_LABELS if last > first else 1
+    return time_labels([first + (last - first) * each / parts for each in range(parts + 1)])
+
+
 def time_labels(instants: Sequence[datetime]) -> tuple[Label, ...]:
     """Some of the instants, which stand at equal distances from the left edge to the right one."""
     last = len(instants) - 1
@@ -132,6 +142,8 @@ def time_labels(instants: Sequence[datetime]) -> tuple[Label, ...]:
 
 def _instant(instant: datetime, span: timedelta) -> str:
     form = "%m-%d %H:%M" if span < _SHORT_SPAN else "%Y-%m-%d"
+    if timedelta(0) < span < _SECONDS_SPAN:
+        form = "%H:%M:%S"
     return instant.astimezone(UTC).strftime(form)
 
 
@@ -145,7 +157,7 @@ def box(x: float, y: float, wide: float, tall: float) -> str:
     return f"M{x:g} {y:g}h{wide:g}v{tall:g}h{-wide:g}z" if tall > 0 else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MapPlot(Plot):
     """The map; its cells are told from `rows`, `columns` and `cells`, for they are many."""
 
@@ -157,6 +169,10 @@ class MapPlot(Plot):
     """Their partitions, parted by |."""
     cells: str
     """By row, parted by |: `verdict:count*columns`, parted by commas; the verdict's place."""
+    offsets: str
+    """By row, parted by |: where each column's offsets end, parted by commas; empty: not known."""
+    grid: str
+    """The borders of cells that are large enough for them."""
     is_low: bool
     """True for a few partitions, which need no tall drawing."""
 
@@ -184,6 +200,18 @@ def coverage_plot(found: CoverageMap) -> MapPlot:
         columns="|".join(map(minute_text, found.edges)),
         rows="|".join(map(_partitions, blocks)),
         cells="|".join(map(_cells, blocks)),
+        offsets="|".join(
+            ",".join("" if each is None else str(each) for each in block.until_offsets)
+            for block in blocks
+        ),
+        grid="".join(
+            [
+                *(f"M{each} 0V{len(blocks)}" for each in range(1, columns)),
+                *(f"M0 {each}H{columns}" for each in range(1, len(blocks))),
+            ]
+        )
+        if len(blocks) <= _MOST_GRID_ROWS
+        else "",
         is_low=len(blocks) <= _MOST_ROW_LABELS,
     )
 
@@ -210,7 +238,8 @@ def _cells(block: CoverageBlock) -> str:
 
 
 def band_plot(band: Sequence[BandPart]) -> Plot:
-    """Log start, frontier, last stable offset and high watermark, look by look."""
+    """Log start, frontier, last stable offset and high watermark, each until the next look."""
+    places = _places([each.looked_at for each in band])
     start = [each.log_start if each.is_whole else None for each in band]
     until = [each.high_watermark if each.is_whole else None for each in band]
     stable = [each.last_stable if each.is_whole else None for each in band]
@@ -226,14 +255,15 @@ def band_plot(band: Sequence[BandPart]) -> Plot:
         wide=_WIDE,
         tall=TALL,
         shapes=(
-            Shape("kept", _between(start, frontier, scale)),
-            Shape("lag", _between(frontier, until, scale)),
-            *(Shape(colour, _line(each, scale), is_line=True) for colour, _, each in lines),
+            Shape("kept", _between(places, start, frontier, scale)),
+            Shape("lag", _between(places, frontier, until, scale)),
+            *(Shape(colour, _held(places, each, scale), is_line=True) for colour, _, each in lines),
         ),
         values=scale.labels,
-        times=time_labels([each.looked_at for each in band]),
+        times=span_labels(band[0].looked_at, band[-1].looked_at) if band else (),
         told=tuple(_told_look(each) for each in band),
         legend=tuple((colour, name) for colour, name, _ in lines),
+        places=places,
     )
 
 
@@ -322,38 +352,54 @@ def _steps(values: Sequence[int | None], scale: Scale) -> str:
     return "".join(found)
 
 
-def _line(values: Sequence[int | None], scale: Scale) -> str:
-    """Straight from look to look, broken where one does not say."""
-    return "".join(
-        f"M{_points(run, scale)}" + ("" if len(run) > 1 else "h0") for run in _known(values)
+def _places(instants: Sequence[datetime]) -> tuple[int, ...]:
+    """Of ascending instants, by time, on the width of a plane."""
+    span = (instants[-1] - instants[0]) / timedelta(seconds=1) if instants else 0
+    return tuple(
+        round(_WIDE * ((each - instants[0]) / timedelta(seconds=1)) / span) if span else 0
+        for each in instants
     )
 
 
-def _between(lower: Sequence[int | None], upper: Sequence[int | None], scale: Scale) -> str:
-    """The area between two lines, where both are known."""
+def _held(places: Sequence[int], values: Sequence[int | None], scale: Scale) -> str:
+    """Each level up to the next look, broken where one does not say."""
+    return "".join(
+        f"M{run[0][0]} {scale.height(run[0][1])}{_stairs(run[1:], scale) or 'h0'}"
+        for run in _known(places, values)
+    )
+
+
+def _between(
+    places: Sequence[int], lower: Sequence[int | None], upper: Sequence[int | None], scale: Scale
+) -> str:
+    """The area between two such lines, where both are known."""
     pairs = [
         None if low is None or high is None else (low, high)
         for low, high in zip(lower, upper, strict=True)
     ]
     found = []
-    for run in _known(pairs):
-        there = _points([(x, high) for x, (_, high) in run], scale)
-        back = _points([(x, low) for x, (low, _) in reversed(run)], scale)
-        found.append(f"M{there}L{back}z")
+    for run in _known(places, pairs):
+        (first, (_, high)), (_, (end, _)) = run[0], run[-1]
+        there = _stairs([(x, each) for x, (_, each) in run[1:]], scale)
+        # The way back goes down a stair before it goes left.
+        back = "".join(
+            f"H{x}V{scale.height(before)}"
+            for (x, _), (_, (before, _)) in zip(run[:0:-1], run[-2::-1], strict=True)
+        )
+        found.append(f"M{first} {scale.height(high)}{there}V{scale.height(end)}{back}H{first}z")
     return "".join(found)
 
 
-def _points(points: Iterable[tuple[float, int]], scale: Scale) -> str:
-    return "L".join(f"{x:g} {scale.height(value)}" for x, value in points)
+def _stairs(points: Iterable[tuple[int, int]], scale: Scale) -> str:
+    return "".join(f"H{x}V{scale.height(value)}" for x, value in points)
 
 
-def _known(values: Sequence[T | None]) -> Iterator[list[tuple[float, T]]]:
+def _known(places: Sequence[int], values: Sequence[T | None]) -> Iterator[list[tuple[int, T]]]:
     """Runs of neighbours that are known, each with its place from left to right."""
-    width = _WIDE / max(1, len(values) - 1)
-    run: list[tuple[float, T]] = []
-    for place, value in enumerate(values):
+    run: list[tuple[int, T]] = []
+    for place, value in zip(places, values, strict=True):
         if value is not None:
-            run.append((round(place * width, 1), value))
+            run.append((place, value))
         elif run:
             yield run
             run = []

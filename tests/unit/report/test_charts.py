@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallystick.domain.report.document import BandPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.report.charts import (
     TALL,
@@ -132,6 +135,51 @@ def test_a_single_look_is_a_point_and_no_report_draws_nothing() -> None:
         assert not "".join(each.path for each in plot.shapes)
         assert not plot.told
     assert (found.ages, found.levels) == ((), ())
+
+
+def corners(path: str) -> list[tuple[int, int]]:
+    """Where a path of stairs turns, each corner once."""
+    found: list[tuple[int, int]] = []
+    for kind, first, second in re.findall(r"([MHV])(\d+)(?: (\d+))?", path):
+        x, y = found[-1] if found else (0, 0)
+        match kind:
+            case "M":
+                x, y = int(first), int(second)
+            case "H":
+                x = int(first)
+            case _:
+                y = int(first)
+        found.append((x, y))
+    return found
+
+
+def test_a_level_holds_until_the_next_look_and_time_runs_evenly() -> None:
+    noon, minute = datetime(2026, 11, 1, 12, tzinfo=UTC), timedelta(minutes=1)
+    levels = [(0, 0, 10, 40), (30, 0, 30, 40), (40, 20, 40, 40)]
+    band = [
+        BandPart(noon + at * minute, start, front, end, end, is_whole=True)
+        for at, start, front, end in levels
+    ]
+    plot = band_plot(band)
+    y = scale_of([0, 40], from_zero=False).height
+
+    assert plot.places == (0, 750, 1000)
+    assert [each.text[-5:] for each in plot.times] == ["12:00", "12:10", "12:20", "12:30", "12:40"]
+    stairs = [(0, y(10)), (750, y(10)), (750, y(30)), (1000, y(30)), (1000, y(40))]
+    assert corners(line(plot, "frontier")) == stairs
+    [kept] = [each.path for each in plot.shapes if each.colour == "kept"]
+    back = [(1000, y(20)), (1000, y(0)), (750, y(0)), (0, y(0))]
+    assert [each for each, _ in groupby(corners(kept))] == [*stairs, *back]
+
+
+def test_a_cell_of_one_partition_tells_its_offsets_and_has_a_border() -> None:
+    found = a_document(partitions=2, columns=3).coverage
+    first = replace(found.blocks[0], until_offsets=(5, None, 9))
+    plot = coverage_plot(replace(found, blocks=(first, found.blocks[1])))
+
+    assert plot.offsets == "5,,9|"
+    assert plot.grid == "M1 0V2M2 0V2M0 1H3"
+    assert coverage_plot(a_document(partitions=300).coverage).grid == ""
 
 
 def test_ages_go_from_the_youngest_to_never() -> None:

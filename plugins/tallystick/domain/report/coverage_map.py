@@ -49,6 +49,9 @@ class CoverageBlock:
     """The worst of the block's partitions."""
     counts: tuple[int, ...]
     """How many partitions of the block have that verdict."""
+    until_offsets: tuple[int | None, ...] = ()
+    """Of a block of one partition: where each column's offsets end (not included), as far as a look
+    shows it. Each begins where the one before ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +155,19 @@ def coverage_map(
                     p: _cells(columns, p, reach, generations.get(p, ()), mine.get(p, ()))
                     for p in partitions[at : at + size]
                 },
+                tuple(each.high_watermark(partitions[at]) for each in reach) if size == 1 else (),
             )
             for at in range(0, len(partitions), size)
         ),
     )
 
 
-def _block(columns: int, best: Verdict, cells: Mapping[int, Sequence[Verdict]]) -> CoverageBlock:
+def _block(
+    columns: int,
+    best: Verdict,
+    cells: Mapping[int, Sequence[Verdict]],
+    until_offsets: tuple[int | None, ...],
+) -> CoverageBlock:
     verdicts, counts = [], []
     for column in range(columns):
         seen = [each[column] for each in cells.values()]
@@ -167,7 +176,7 @@ def _block(columns: int, best: Verdict, cells: Mapping[int, Sequence[Verdict]]) 
         worst = max(set(seen), key=_WORST_LAST.__getitem__)
         verdicts.append(worst)
         counts.append(seen.count(worst))
-    return CoverageBlock(min(cells), max(cells), tuple(verdicts), tuple(counts))
+    return CoverageBlock(min(cells), max(cells), tuple(verdicts), tuple(counts), until_offsets)
 
 
 class _Shown:

@@ -11,15 +11,16 @@ for (const plane of document.querySelectorAll("svg.plane")) {
     const [verdict, count, length] = run.split(/[:*]/);
     return Array(Number(length) || 0).fill([verdicts[verdict], count]);
   }));
-  const isOfPoints = data.points !== undefined;
+  const offsets = (data.offsets || "").split("|").map((row) => row.split(","));
+  const places = data.places ? data.places.split("|").map(Number) : null;
   const last = { column: columns - 1, row: told ? 0 : rows.length - 1 }, at = { column: last.column, row: 0 };
   const {width, height} = plane.viewBox.baseVal, mark = plane.querySelector(".chosen");
 
   function choose(column, row) {
     at.column = Math.min(Math.max(0, column), last.column);
     at.row = Math.min(Math.max(0, row), last.row);
-    const wide = isOfPoints ? 0 : width / columns, tall = told ? height : height / rows.length;
-    mark.setAttribute("x", isOfPoints ? width * at.column / Math.max(1, last.column) : at.column * wide);
+    const wide = places ? 0 : width / columns, tall = told ? height : height / rows.length;
+    mark.setAttribute("x", places ? places[at.column] : at.column * wide);
     mark.setAttribute("y", at.row * tall);
     mark.setAttribute("width", wide || .01);
     mark.setAttribute("height", tall);
@@ -28,12 +29,17 @@ for (const plane of document.querySelectorAll("svg.plane")) {
     const whole = until === undefined ? 1 : until - first + 1;
     const who = whole === 1 ? "partition " + first : "partitions " + first + " to " + until;
     const many = whole === 1 ? "" : " (" + count + " of them)";
-    said.textContent = edges[at.column] + " to " + edges[at.column + 1] + ", " + who + ": " + verdict + many;
+    const ends = offsets[at.row], end = ends[at.column], begin = at.column ? ends[at.column - 1] : "the first";
+    const range = end && begin ? ", offsets from " + begin + " to before " + end : "";
+    said.textContent = edges[at.column] + " to " + edges[at.column + 1] + ", " + who + range + ": " + verdict + many;
+  }
+  function nearest(x) {
+    return places.reduce((best, each, place) => Math.abs(each - x) < Math.abs(places[best] - x) ? place : best, 0);
   }
   function point(event) {
     const box = plane.getBoundingClientRect();
     const across = (event.clientX - box.left) / box.width, down = (event.clientY - box.top) / box.height;
-    choose(isOfPoints ? Math.round(across * last.column) : Math.floor(across * columns), Math.floor(down * rows.length));
+    choose(places ? nearest(across * width) : Math.floor(across * columns), Math.floor(down * rows.length));
   }
   plane.addEventListener("pointermove", point);
   plane.addEventListener("pointerdown", point);

@@ -42,12 +42,22 @@
     setTimeout(follow, 2000);
   }
 
+  // The style shows one tab by the address; its link says that it is this one.
+  function markTab() {
+    const shown = [...document.querySelectorAll(".tab")].find((each) => each.checkVisibility());
+    for (const link of document.querySelectorAll(".tabs a")) {
+      const place = document.getElementById(link.hash.slice(1));
+      link.toggleAttribute("aria-current", Boolean(shown?.contains(place)));
+    }
+  }
+
   const airflow = themeOfAirflow();
   if (airflow) {
     const wearIts = () => wear(airflow.classList.contains("dark"));
     new MutationObserver(wearIts).observe(airflow, { attributes: true, attributeFilter: ["class"] });
     wearIts();
   }
+  for (const moment of ["hashchange", "load"]) addEventListener(moment, markTab);
   // Milliseconds since the page was asked for.
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
   setTimeout(follow, 2000);

@@ -92,6 +92,14 @@ def test_without_a_witness_nothing_is_in_order_and_a_loss_is_still_a_loss() -> N
     assert found == [UNKNOWN, UNKNOWN, LOSS]
 
 
+def test_a_row_of_one_partition_says_where_each_look_ended() -> None:
+    looks = [LOOKS[0], a_look(1, {}), LOOKS[2]]
+
+    found = coverage_map((*EDGES, hour(3)), looks, {0: [an_account(frontier=30)]}, [])
+
+    assert found.blocks[0].until_offsets == (10, None, 30)
+
+
 def test_what_nobody_has_planned_is_unknown() -> None:
     assert row() == [UNKNOWN] * 3
 
