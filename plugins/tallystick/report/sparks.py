@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.report.charts import TALL, box
+from tallystick.report.planes import TALL, box
 from tallystick.report.wording import grouped
 
 _WIDE: Final = 24

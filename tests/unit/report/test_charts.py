@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 from tallystick.domain.report.document import BandPart
 from tallystick.domain.verdicts import Verdict
 from tallystick.report.charts import (
-    TALL,
     Drawn,
-    Plot,
     band_plot,
     coverage_plot,
     drawn,
     holes_plot,
-    scale_of,
     windows_plot,
 )
+from tallystick.report.planes import TALL, Plot, scale_of
 from tests.support.report_documents import a_document
 
 NUMBER = r"(-?[\d.e+]+)"

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -137,6 +137,19 @@ def finding_part(
         closed_in=stored.closed_in if stored else None,
         waiver=_waiver_part(stored) if stored else None,
         extent=extent,
+    )
+
+
+def finding_parts(
+    findings: Iterable[Finding],
+    stored: Mapping[tuple[object, ...], StoredFinding],
+    extents: Mapping[int, Extent],
+) -> tuple[FindingPart, ...]:
+    """The findings, worst first, with what is on record of those of the same key."""
+    return tuple(
+        finding_part(each, known, extents.get(known.finding_id) if known else None)
+        for each in sorted(findings, key=lambda one: -one.verdict.severity)
+        for known in (stored.get(each.key),)
     )
 
 

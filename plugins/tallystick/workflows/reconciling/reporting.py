@@ -34,8 +34,7 @@ from tallystick.domain.report.document import (
     ReportDocument,
     perhaps_thinned,
 )
-from tallystick.domain.report.extent import Extent
-from tallystick.domain.report.finding_part import FindingPart, finding_part
+from tallystick.domain.report.finding_part import finding_parts
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.report.looks import (
     CameLate,
@@ -226,7 +225,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         silent=tuple(each.value for each in reconciled.silent),
         is_complete=reconciled.is_complete,
         unheard=tuple(unheard),
-        findings=_finding_parts(findings, stored, ledger.extents(stored.values())),
+        findings=finding_parts(findings, stored, ledger.extents(stored.values())),
         partitions=partition_parts(
             reconciled, generations, complete.proven, totals, ledger.newest_bounds(feed)
         ),
@@ -356,18 +355,6 @@ class _Reading:
         first_at, storage = self.places[0].looked_at, self.heard[Level.L2]
         doubt = doubt_of_order(place) or doubt_of_storage(look.looked_at, storage, first_at)
         return replace(look, doubt=look.doubt or doubt)
-
-
-def _finding_parts(
-    findings: Sequence[Finding],
-    stored: Mapping[tuple[object, ...], StoredFinding],
-    extents: Mapping[int, Extent],
-) -> tuple[FindingPart, ...]:
-    return tuple(
-        finding_part(each, known, extents.get(known.finding_id) if known else None)
-        for each in sorted(findings, key=lambda one: -one.verdict.severity)
-        for known in (stored.get(each.key),)
-    )
 
 
 def _compared_part(read: SecondReadReport | None) -> ComparedPart | None:
