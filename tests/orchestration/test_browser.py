@@ -254,27 +254,32 @@ def test_a_page_of_now_is_asked_for_again_and_the_reader_keeps_what_they_do(vera
     vera.page.clock.install()
     vera.page.route("**/tallystick/feeds/orders*", answer)
     vera.page.route("**/tallystick/", answer)
-    vera.go("/tallystick/feeds/orders?search=1")
+    vera.go("/tallystick/feeds/orders?search=1#partitions")
     vera.page.get_by_label("Verdict").select_option("UNKNOWN")
-    vera.page.get_by_role("region", name="Batches").focus()
+    vera.page.get_by_role("region", name="Partitions").focus()
     plane = vera.page.locator("#coverage-plane").element_handle()
     vera.page.clock.run_for(61_000)
     expect(vera.page.locator("h1")).to_contain_text("LOSS_1")
     expect(vera.page.locator("#findings")).to_contain_text("LOSS_1")
     assert plane
-    assert plane.is_visible(), "drawings stay"
+    assert plane.evaluate("plane => plane.isConnected"), "drawings stay"
     assert vera.page.get_by_label("Verdict").input_value() == "UNKNOWN"
-    expect(vera.page.get_by_role("region", name="Batches")).to_be_focused()
+    expect(vera.page.get_by_role("region", name="Partitions")).to_be_focused()
     assert asked == [f"{vera.url}/tallystick/feeds/orders?search=1"]
+
+    vera.go("/tallystick/feeds/orders#runs")
+    vera.page.clock.run_for(61_000)
+    expect(vera.page.locator("h1")).to_contain_text("LOSS_2")
+    expect(vera.page.get_by_role("heading", name="Last runs")).to_be_visible()  # the same tab
 
     vera.go("/tallystick/")
     vera.page.clock.run_for(61_000)
-    expect(vera.page.locator(".signs")).to_contain_text("LOSS_2")
-    expect(vera.page.locator("#feeds")).to_contain_text("LOSS_2")
+    expect(vera.page.locator(".signs")).to_contain_text("LOSS_3")
+    expect(vera.page.locator("#feeds")).to_contain_text("LOSS_3")
     hide = "Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})"
     vera.page.evaluate(hide)
     vera.page.clock.run_for(300_000)
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

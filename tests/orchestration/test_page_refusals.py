@@ -84,6 +84,7 @@ def test_what_is_no_question_to_the_ledger_is_logged_as_well(
     monkeypatch.setattr("tallystick.web.reading.feeds_of", lambda ledger, heads, now: [])
     monkeypatch.setattr("tallystick.ledger.ledger.Ledger.waiting_requests", lambda ledger: {})
     monkeypatch.setattr("tallystick.ledger.ledger.Ledger.ended_feeds", lambda ledger: {})
+    monkeypatch.setattr("tallystick.ledger.ledger.Ledger.recent_runs", lambda *asked, most: {})
     with caplog.at_level(logging.WARNING, "tallystick"):
         place = PagePlace("postgresql://nobody@127.0.0.1:1/none")
         assert place.client("ada").get("/api/feeds").status_code == 503

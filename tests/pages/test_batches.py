@@ -89,8 +89,12 @@ def test_a_batch_says_who_has_proven_it_and_when(story: LedgerStory) -> None:
     page = page_of(story, batch_id)
 
     assert "Its files were read back before the commit" in page
-    assert re.search(r"L2, the offset columns read again, [\d: -]+Z: clean", page)
-    assert re.search(r"L3, every row read, [\d: -]+Z: could not be read whole", page)
+    assert re.search(
+        r"L2, the offset columns read again, <time [^>]+>[\d: -]+Z</time>: clean", page
+    )
+    assert re.search(
+        r"L3, every row read, <time [^>]+>[\d: -]+Z</time>: could not be read whole", page
+    )
     assert "a finding stands" not in page
 
 
