@@ -10,8 +10,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
@@ -31,8 +34,10 @@ from tallystick.errors import (
     SparkUnavailable,
     StorageRefused,
 )
+from tallystick.ports.file_store import FileStore
 from tallystick.spark.connect_runner import LANDING, ConnectRunner
 from tallystick.spark.connect_server import ConnectServer, session_of
+from tallystick.workflows.landing.land import rehearse
 from tests.support.connect_servers import server_at, server_of_its_own
 from tests.support.connect_works import frozen
 from tests.support.kafka_producers import NANOSECONDS, Message, messages, produce
@@ -144,6 +149,26 @@ def test_a_server_is_rehearsed_with_once_a_day(
         staging = f"{way.root}/_staging"
         probes = [each for each in names_in(hdfs.webhdfs_url, staging) if "_probe-" in each]
         assert len(probes) == 1, number
+
+
+def test_feeds_that_rehearse_with_one_server_at_the_same_time_all_go_on(
+    new_way: Callable[..., Way], hdfs: Any
+) -> None:
+    way, together = new_way(), Barrier(4)
+    servers = [uuid4().hex for _ in range(6)]
+
+    def rehearsed(_: int) -> None:
+        with way.services() as services:
+            for server in servers:
+                together.wait(60)
+                rehearse(services, way.root, server, partial(write_at, services.store))
+
+    def write_at(store: FileStore, uri: str) -> None:
+        store.write(f"{uri[uri.index(way.root) :]}/part", b"what Spark would write")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(rehearsed, range(4)))
+    assert len(names_in(hdfs.webhdfs_url, f"{way.root}/_staging")) == len(servers)
 
 
 def test_brokers_that_the_server_alone_cannot_reach_are_named_and_blame_no_batch(

@@ -32,6 +32,7 @@ from tallystick.errors import (
     SourceChanged,
     SourceRefused,
     StorageRefused,
+    TargetOccupied,
 )
 from tallystick.ledger.batches import BatchToLand
 from tallystick.ports.progress import Progress
@@ -67,13 +68,14 @@ def rehearse(services: Services, root: str, server: str, write: Callable[[str], 
     try:
         for each in store.entries(place):
             store.read(f"{place}/{each.name}")
+            store.delete(f"{place}/{each.name}")
         store.write(f"{place}/{MANIFEST_NAME}", b"")
-        store.rename_exclusive(place, f"{place}-moved")
-        store.delete(f"{place}-moved")
+        store.rename_exclusive(place, went_well)
+    except TargetOccupied:  # another feed has rehearsed meanwhile
+        store.delete(place)
     except StorageRefused as error:
         reason = f"what the Spark server {server} writes is not ours; is it another user?"
         raise StorageRefused(place, f"{reason} {error.args[1]}") from error
-    store.write(went_well, b"")
 
 
 log = logging.getLogger(__name__)
