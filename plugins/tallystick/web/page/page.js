@@ -51,7 +51,7 @@
       const instant = new Date(time.dateTime);
       const isNarrow = time.closest("table") && !time.closest(".asof");
       time.title = `${inZone(instant)}, ${age(instant)}`;
-      time.textContent = isNarrow ? inZone(instant) : `${inZone(instant)}, ${age(instant)}`;
+      time.textContent = time.closest(".run") ? age(instant) : isNarrow ? inZone(instant) : `${inZone(instant)}, ${age(instant)}`;
     }
   }
 
