@@ -191,6 +191,15 @@ def test_the_address_bar_keeps_where_one_is(vera: Person, tab: str) -> None:
     assert "#" not in vera.page.url
 
 
+@pytest.mark.parametrize("place", [FEED_TAB, "/plugin/tallystick#/tallystick/feeds/orders"])
+def test_the_address_bar_keeps_the_part_of_a_page_too(vera: Person, place: str) -> None:
+    vera.go(place)
+    vera.frame.get_by_role("navigation", name="Parts").get_by_role("link", name="Batches").click()
+    expect(vera.page).to_have_url(re.compile("#.*batches$"))
+    vera.page.reload()
+    expect(vera.frame.get_by_role("heading", name="Batches")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     "hash",
     [
