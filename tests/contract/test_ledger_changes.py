@@ -54,10 +54,10 @@ def test_a_snapshot_is_kept_with_every_plan(story: LedgerStory) -> None:
     story.open({0: (3, 9), 4: (0, 1)})
     ((kept, *plain),) = story.ask(
         "SELECT shown, log_start_sum, high_watermark_sum, last_stable_sum, leaderless_count,"
-        " retention_ms FROM broker_snapshot"
+        " retention_ms, retention_bytes FROM broker_snapshot"
     )
     assert Shown.of(kept) == Shown([0, 4], [9, 1], [9, 1], [3, 0], [0, 0], [], [])
-    assert plain == [3, 10, 10, 0, 604_800_000]
+    assert plain == [3, 10, 10, 0, 604_800_000, None]
 
 
 def test_the_last_seen_end_only_grows_and_only_for_the_same_topic_id(story: LedgerStory) -> None:

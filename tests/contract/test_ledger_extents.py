@@ -76,6 +76,19 @@ def test_a_missing_file_is_so_many_rows_of_its_window_which_kafka_keeps_for_so_l
     )  # fmt: skip
 
 
+def test_no_time_is_promised_where_size_or_compaction_may_take_them_first(
+    story: LedgerStory,
+) -> None:
+    batch, file = landed(story)
+    policies = [({"retention_bytes": 10**9}, 10), ({"is_compacted": True}, None)]
+    for number, (policy, kept) in enumerate(policies):
+        with story.ledger.planning(FEED, TOPIC) as session:
+            session.record_look(replace(snapshot_of(FULL), **policy), ())
+        part = told(story, missing(batch, file, until=10 - number))[-1]
+        assert part.extent
+        assert (part.extent.kept, part.extent.kept_until) == (kept, None)
+
+
 @pytest.mark.parametrize(
     ("bounds", "topic_id", "kept"),
     [

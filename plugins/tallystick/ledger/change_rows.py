@@ -87,6 +87,7 @@ def record_snapshot(
         topic_id=snapshot.topic_id,
         is_compacted=snapshot.is_compacted,
         retention_ms=snapshot.retention_ms,
+        retention_bytes=snapshot.retention_bytes,
         border_at=snapshot.border.instant if snapshot.border else None,
         shown=shown.compressed(),
         log_start_sum=sum(shown.log_start_offsets),

@@ -124,16 +124,19 @@ class _Known:
             return None
         if shown.topic_id != log.topic_id:
             return 0
-        if partition not in shown.log_start_offsets:
-            return None
+        if shown.is_compacted or partition not in shown.log_start_offsets:
+            return None  # what lies between the ends of a log may have been compacted away
         low, high = shown.log_start_offsets[partition], shown.high_watermarks[partition]
         return max(0, min(end, high) - max(first, low))
 
     def _kept_until(self, since: datetime | None) -> datetime | None:
-        if since is None or self.shown is None or self.shown.retention_ms is None:
+        shown = self.shown
+        if since is None or shown is None or shown.retention_ms is None:
             return None
+        if shown.is_compacted or shown.retention_bytes is not None:
+            return None  # compaction and size keep to no time
         try:
-            return since + timedelta(milliseconds=self.shown.retention_ms)
+            return since + timedelta(milliseconds=shown.retention_ms)
         except OverflowError:  # a number that stands for "for ever"
             return None
 

@@ -54,7 +54,9 @@ class ShownBounds:
     high_watermarks: Mapping[int, int]
     due_ends: Mapping[int, int]
     """Up to where each log is due (excluded): by windows that is not all that is readable."""
+    is_compacted: bool
     retention_ms: int | None
+    retention_bytes: int | None
     lost_at: datetime | None
     """When retention may take the first of what the newest report saw waiting; None if unknown."""
 
@@ -251,7 +253,9 @@ def newest_bounds(transaction: Transaction, feed: FeedName) -> ShownBounds | Non
         last_stable_offsets=shown.by_partition(shown.last_stable_offsets),
         high_watermarks=shown.by_partition(shown.high_watermarks),
         due_ends=shown.by_partition(shown.due_ends),
+        is_compacted=row.is_compacted,
         retention_ms=row.retention_ms,
+        retention_bytes=row.retention_bytes,
         lost_at=row.lost_at,
     )
 

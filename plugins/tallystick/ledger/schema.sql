@@ -1325,6 +1325,7 @@ CREATE TABLE public.broker_snapshot (
     topic_id text NOT NULL,
     is_compacted boolean NOT NULL,
     retention_ms bigint,
+    retention_bytes bigint,
     border_at timestamp with time zone,
     shown bytea,
     log_start_sum bigint NOT NULL,

@@ -69,11 +69,11 @@ SELECT b.batch_id, b.feed, b.root, b.topic, b.cluster_id, b.topic_id, b.ordinal,
 -- Keep what the broker said, before anything is decided on it.
 INSERT INTO broker_snapshot
   (feed, look_number, begun_at, taken_at, cluster_id, topic, topic_id, is_compacted, retention_ms,
-   border_at, shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
+   retention_bytes, border_at, shown, log_start_sum, last_stable_sum, high_watermark_sum, leaderless_count, doubt)
 VALUES
   (:feed, :look_number, :begun_at, :taken_at, :cluster_id, :topic, :topic_id, :is_compacted,
-   :retention_ms, :border_at::timestamptz, :shown, :log_start_sum, :last_stable_sum,
-   :high_watermark_sum, :leaderless_count, :doubt)
+   :retention_ms, :retention_bytes, :border_at::timestamptz, :shown, :log_start_sum,
+   :last_stable_sum, :high_watermark_sum, :leaderless_count, :doubt)
 RETURNING snapshot_id;
 
 -- name: lock_batches_to_change

@@ -25,7 +25,7 @@ SELECT snapshot_id, topic_id, recorded_at, leaderless_count AS leaderless,
 -- name: newest_bounds
 -- All that the newest look showed, and how long its topic keeps records; when the first unread one may
 -- be lost is what the newest report said.
-SELECT looked_at, topic_id, shown, retention_ms,
+SELECT looked_at, topic_id, shown, is_compacted, retention_ms, retention_bytes,
        (SELECT lost_at FROM report r
          WHERE r.feed = :feed ORDER BY report_id DESC LIMIT 1) AS lost_at
   FROM broker_snapshot WHERE feed = :feed AND shown IS NOT NULL ORDER BY look_number DESC LIMIT 1;

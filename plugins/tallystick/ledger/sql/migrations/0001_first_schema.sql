@@ -200,6 +200,7 @@ CREATE TABLE broker_snapshot (
   topic_id           text NOT NULL,
   is_compacted       boolean NOT NULL,
   retention_ms       bigint,
+  retention_bytes    bigint,
   border_at          timestamptz,
   shown              bytea,
   log_start_sum      bigint NOT NULL,
