@@ -6,7 +6,7 @@ A DAG of its own: it does so, too, when ingest and reconcile stand still or are 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from airflow.sdk import DAG
 
@@ -16,11 +16,11 @@ from tallystick.orchestration.dag_ids import DEADLINE
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.last_tasks import notify_after
 from tallystick.orchestration.page_link import PageLink
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import Feed, FeedFile
 
 COMPLETE_TASK: Final = "complete"
 # As many windows can be waited for at once: a deferred task holds no slot.
-_MOST_WINDOWS: Final = 1000
+WAITING: Final[dict[str, Any]] = {"max_active_runs": 1000}
 _BETWEEN: Final = timedelta(minutes=1)
 
 
@@ -37,10 +37,10 @@ def deadline_dag(feed: Feed) -> DAG | None:
     with feed_dag(
         DEADLINE,
         feed,
-        words=_WORDS.format(feed=feed.name, within=feed.complete_within),
+        words=deadline_words(feed),
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
-        max_active_runs=_MOST_WINDOWS,
         description=f"Fails when a window of {feed.source.topic} is not complete in time",
+        **WAITING,
     ) as dag:
         complete = WindowCompleteSensor(
             task_id=COMPLETE_TASK,
@@ -50,6 +50,11 @@ def deadline_dag(feed: Feed) -> DAG | None:
         )
         notify_after(feed, complete)
     return dag
+
+
+def deadline_words(feed: FeedFile) -> str:
+    """Says what the DAG is for, to who looks at it in Airflow."""
+    return _WORDS.format(feed=feed.name, within=feed.complete_within)
 
 
 _WORDS: Final = """\
