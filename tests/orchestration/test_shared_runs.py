@@ -5,16 +5,14 @@ The ledger and the files are real; Kafka and Spark are scripted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import BrokerUnavailable, SourceRefused
-from tests.orchestration.cluster import EU, GROUP, NEW, US, Cluster
+from tests.orchestration.cluster import EU, NEW, US, Cluster
 from tests.orchestration.conftest import parsed_dags
 from tests.orchestration.stage import run
 from tests.support.scripted_broker import Kind
@@ -24,25 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),
 ]
 LANDED = {"feeds": "success", "land[0]": "success", "land[1]": "success"}
-
-
-@pytest.fixture
-def cluster(
-    ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Cluster:
-    folder = tmp_path / "feeds"
-    folder.mkdir()
-    (folder / "events.yaml").write_text(GROUP)
-    monkeypatch.setenv("TALLYSTICK_FEEDS", str(folder))
-    cluster = Cluster(ledger_databases(), tmp_path)
-    for module in ("shared", "batch_tasks", "reconcile", "repair"):
-        monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", cluster.services_of)
-    for module in ("shared", "ingest", "last_tasks", "complete_sensor"):
-        monkeypatch.setattr(f"tallystick.orchestration.{module}.open_ledger", cluster.open_ledger)
-    monkeypatch.setattr("tallystick.orchestration.shared.topics_of", cluster.topics_of)
-    cluster.create("orders.eu")
-    cluster.create("orders.us")
-    return cluster
 
 
 def dag(kind: str) -> Any:

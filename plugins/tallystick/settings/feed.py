@@ -6,6 +6,7 @@ models are immutable, and know neither files nor lines.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -377,9 +378,9 @@ class FeedFile(Section):
         return _without_refusals(value, refusal_of_label)
 
     @property
+    @abstractmethod
     def reads(self) -> str:
         """The topic, or a pattern of topics."""
-        raise NotImplementedError
 
     @property
     def notifiers(self) -> tuple[NotifierSettings, ...]:
