@@ -36,6 +36,8 @@ class Cluster:
 
     dsn: str
     directory: Path
+    folder: Path
+    """Of feed files."""
     brokers: dict[str, ScriptedBroker] = field(default_factory=dict)
     failures: dict[str, list[IngestionError]] = field(default_factory=dict)
     """By topic: what opening its services raises, one for each try."""

@@ -202,7 +202,7 @@ def cluster(
     folder.mkdir()
     (folder / "events.yaml").write_text(GROUP)
     monkeypatch.setenv("TALLYSTICK_FEEDS", str(folder))
-    cluster = Cluster(ledger_databases(), tmp_path)
+    cluster = Cluster(ledger_databases(), tmp_path, folder)
     for module in ("shared", "batch_tasks", "reconcile", "repair"):
         monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", cluster.services_of)
     for module in ("shared", "ingest", "last_tasks", "complete_sensor"):

@@ -12,7 +12,7 @@ import pytest
 
 from tallystick.domain.identities import FeedName
 from tallystick.errors import BrokerUnavailable, SourceRefused
-from tests.orchestration.cluster import EU, NEW, US, Cluster
+from tests.orchestration.cluster import EU, GROUP, NEW, US, Cluster
 from tests.orchestration.conftest import parsed_dags
 from tests.orchestration.stage import run
 from tests.support.scripted_broker import Kind
@@ -142,6 +142,18 @@ def test_a_repair_is_of_the_feed_that_its_form_names(cluster: Cluster) -> None:
     found = run(dag("repair"), feed=EU, findings=str(missing.finding_id), dry_run=False)
     assert found.state == "success"
     assert [cluster.rows(each) for each in (EU, US)] == [10, 10]
+
+
+@pytest.mark.parametrize("kind", ["ingest", "reconcile", "repair"])
+def test_no_run_of_a_group_touches_a_feed_of_another_file(cluster: Cluster, kind: str) -> None:
+    text = GROUP.replace("feed: events", "feed: clicks").replace(
+        "topics: 'orders\\..*'", "topic: a"
+    )
+    (cluster.folder / "clicks.yaml").write_text(text)
+    cluster.create("a")
+    found = run(dag(kind), feed="clicks")
+    assert found.state == "failed"
+    assert cluster.feeds() == []
 
 
 def test_a_repair_without_a_feed_does_nothing_and_says_so(cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator
 
+from tallystick.errors import FeedUnknown
 from tallystick.orchestration.failures import NEVER_AGAIN, in_airflow_terms
 from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context
@@ -15,14 +16,21 @@ from tallystick.orchestration.stats import step_told
 from tallystick.settings.feed import Feed
 from tallystick.settings.feed_group import FeedGroup
 from tallystick.settings.feeds import feeds_folder, load_feed
+from tallystick.settings.group_names import group_of
 
 
 def feed_in(declared: Feed | FeedGroup, context: Context, name: str | None = None) -> Feed:
-    """The feed that a task works for: of a group, the one of this name, else of the run's form."""
+    """The feed that a task works for: of a group, the one of this name, else of the run's form.
+
+    Raises AirflowFailException for one of another group: who may trigger this DAG has no say there.
+    """
     if isinstance(declared, Feed):
         return declared
+    wanted = name or str(context["params"]["feed"] or "")
     with in_airflow_terms():
-        return load_feed(feeds_folder(os.environ), name or str(context["params"]["feed"]))
+        if group_of(wanted) != declared.name:
+            raise FeedUnknown("feed", wanted, f"a feed of group {declared.name}", where="the form")
+        return load_feed(feeds_folder(os.environ), wanted)
 
 
 class FeedTask(BaseOperator):

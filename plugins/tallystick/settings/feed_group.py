@@ -71,6 +71,8 @@ class FeedGroup(FeedFile):
             raise FeedUnknown("the feed's name", name, accepted or "", where=f"group {self.name}")
         same = {each: getattr(self, each) for each in FeedFile.model_fields}
         source = {each: getattr(self.source, each) for each in Reading.model_fields}
+        if source["export_group"]:  # two feeds with one group's offsets would refuse each other's
+            source["export_group"] += f".{topic}"
         # All of it was read from a file that is right.
         return Feed.model_construct(
             **{**same, "name": name, "source": Source.model_construct(topic=topic, **source)}

@@ -379,6 +379,7 @@ def _template(name: str) -> Template:
     ours = (PackageLoader(f"tallystick.{each}", "page") for each in ("web", "report"))
     made = environment(ChoiceLoader(list(ours)))
     made.globals["most_named"] = MOST_NAMED
+    made.globals["dag_id_of"] = dag_id_of
     made.filters["json"] = _indented
     made.filters["instant"] = _time
     made.filters["spans"] = spans_of
