@@ -52,7 +52,7 @@ def test_the_list_has_each_feed_and_tells_of_the_shared_dags_once(place: PagePla
     assert {each["feed"] for each in answer["feeds"]} == {EU, US}
     paused = [each for each in answer["signs"] if each["said"] == "ingest_events is paused"]
     assert [each["feed"] for each in paused] == ["events"]
-    assert "events" not in answer["yesterday_open"]
+    assert "events" not in [*answer["yesterday_open"], *answer["wrong"]], "it is no feed"
     for each in answer["feeds"]:
         assert {one["dag_id"] for one in each["next_runs"]} >= {"ingest_events"}
 
@@ -83,6 +83,7 @@ def test_a_run_names_its_feeds_and_shows_what_one_of_them_has_of_it(
     assert (of_one["feed"], len(of_one["batches"]), of_one["feeds"]) == (EU, 1, None)
     page = place.client("ada", by_cookie=True).get("/run", params=asked)
     assert f"&amp;feed={EU}" in page.text
+    assert "No batch." not in page.text, "its feeds have some"
     other = place.client("ada").get("/api/run", params={**asked, "feed": "orders"})
     assert other.status_code == 404
 

@@ -120,7 +120,9 @@ def in_short(
     return FeedsAnswer(
         feeds=[with_next_runs(each, dags) for each in feeds],
         known=len(names),
-        wrong=list(dict.fromkeys(each.feed for each in signs if each.feed)),
+        wrong=list(
+            dict.fromkeys(each.feed for each in signs if each.feed and each.feed not in groups)
+        ),
         signs=signs,
         recent=recent,
         today=today,
