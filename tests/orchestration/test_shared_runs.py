@@ -76,6 +76,42 @@ def test_a_broken_feed_fails_alone_and_the_others_go_on(cluster: Cluster) -> Non
     assert [cluster.rows(each) for each in (EU, US)] == [10, 10]
 
 
+def test_a_pattern_that_matches_nothing_is_a_green_run(cluster: Cluster) -> None:
+    cluster.brokers.clear()
+    found = run(dag("ingest"))
+    assert (found.state, found.tasks["land"], cluster.feeds()) == ("success", "skipped", [])
+
+
+def test_a_cluster_that_does_not_answer_is_a_red_run(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(group: object) -> list[str]:
+        raise SourceRefused("the connection to kafka:9092", "no such user")
+
+    monkeypatch.setattr("tallystick.orchestration.shared.topics_of", refused)
+    found = run(dag("ingest"))
+    assert (found.state, found.tasks["feeds"]) == ("failed", "failed")
+
+
+def test_news_of_each_feed_are_told_whatever_became_of_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(
+        "tallystick.orchestration.shared.notify", lambda feed, context: told.append(feed.name)
+    )
+    smtp = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+    (cluster.folder / "events.yaml").write_text(
+        f"{GROUP}notify: [{{notifier: {smtp}, arguments: {{to: a}}}}]\n"
+    )
+    cluster.failures["orders.eu"] = [SourceRefused("topic orders.eu", "not authorised")]
+    assert run(dag("ingest")).state == "failed"
+    assert sorted(told) == [EU, US]
+    told.clear()
+    assert run(dag("deadline"), step=timedelta(seconds=1)).tasks["notify[0]"] == "success"
+    assert told == [US], "the other one is not on record yet"
+
+
 def test_what_may_pass_is_tried_again_and_lands_once(cluster: Cluster) -> None:
     cluster.failures["orders.us"] = [BrokerUnavailable("kafka:9092", "it is restarted")] * 2
     found = run(dag("ingest"))

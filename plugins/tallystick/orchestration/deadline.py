@@ -6,7 +6,7 @@ A DAG of its own: it does so, too, when ingest and reconcile stand still or are 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from airflow.sdk import DAG
 
@@ -20,8 +20,8 @@ from tallystick.settings.feed import Feed, FeedFile
 
 COMPLETE_TASK: Final = "complete"
 # As many windows can be waited for at once: a deferred task holds no slot.
-WAITING: Final[dict[str, Any]] = {"max_active_runs": 1000}
-_BETWEEN: Final = timedelta(minutes=1)
+MOST_WINDOWS: Final = 1000
+BETWEEN: Final = timedelta(minutes=1)
 
 
 class WindowCompleteSensor(FeedCompleteSensor):
@@ -40,13 +40,13 @@ def deadline_dag(feed: Feed) -> DAG | None:
         words=deadline_words(feed),
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
         description=f"Fails when a window of {feed.source.topic} is not complete in time",
-        **WAITING,
+        max_active_runs=MOST_WINDOWS,
     ) as dag:
         complete = WindowCompleteSensor(
             task_id=COMPLETE_TASK,
             feed=feed.name,
             within=feed.complete_within,
-            poke_interval=_BETWEEN,
+            poke_interval=BETWEEN,
         )
         notify_after(feed, complete)
     return dag

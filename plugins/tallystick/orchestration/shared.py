@@ -26,14 +26,14 @@ from tallystick.orchestration.batch_tasks import DRIVERS_PER_RUN
 from tallystick.orchestration.connections import open_ledger, services_of, topics_of
 from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE
 from tallystick.orchestration.deadline import (
+    BETWEEN,
     COMPLETE_TASK,
-    WAITING,
+    MOST_WINDOWS,
     WindowCompleteSensor,
     deadline_words,
 )
 from tallystick.orchestration.failures import (
     NEVER_AGAIN,
-    FailedAsSaid,
     failed_as_said,
     in_airflow_terms,
 )
@@ -140,13 +140,13 @@ def shared_deadline_dag(group: FeedGroup) -> DAG | None:
         words=deadline_words(group),
         schedule=CronDataIntervalTimetable(group.schedule.cron, timezone=group.schedule.timezone),
         description=f"Fails when a window of {group.source.topics} is not complete in time",
-        **WAITING,
+        max_active_runs=MOST_WINDOWS,
     ) as dag:
         feeds = FeedsTask(task_id=FEEDS_TASK, group=group, feeds_now=feeds_on_record)
         complete = WindowCompleteSensor.partial(
             task_id=COMPLETE_TASK,
             within=group.complete_within,
-            poke_interval=60,
+            poke_interval=BETWEEN,
             map_index_template="{{ task.feed }}",
         ).expand(feed=feeds.output)
         if group.notifiers:
@@ -243,7 +243,7 @@ def _telling_at_the_end(feed: Feed, context: Context) -> Iterator[None]:
     """Tell of complete windows and of news, whatever became of the block."""
     try:
         yield
-    except (Exception, FailedAsSaid):
+    except Exception:
         _tell(feed, context)
         raise
     for error in _tell(feed, context):

@@ -174,9 +174,9 @@ def _nested(
     """
     root, connection = PurePosixPath(feed.target.root), feed.target.connection
     above = [
-        place
-        for each in map(str, (root, *root.parents))
-        for place in (each, f"{group_of(each)}{OF_GROUP}")
+        str(each.parent / f"{group_of(each.name)}{end}")
+        for each in (root, *root.parents)
+        for end in ([OF_GROUP] if OF_GROUP in each.name else [""])
     ]
     directory = next((each for each in above if (connection, each) in owners), None)
     if directory is None:

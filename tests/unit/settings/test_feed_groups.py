@@ -124,7 +124,15 @@ def test_no_file_has_a_name_that_could_be_a_groups_feed(tmp_path: Path, name: st
     assert "'--' stands in names of feeds" in str(read_feeds(tmp_path).problems[0])
 
 
-def test_no_feed_lands_inside_the_directory_of_a_groups_feed(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("root", "is_inside"),
+    [("events--a", True), ("events--a/b", True), ("events", False), ("events2--a", False)],
+)
+def test_no_feed_lands_inside_the_directory_of_a_groups_feed(
+    folder: Path, root: str, is_inside: bool
+) -> None:
     text = GROUP.replace("feed: events", "feed: inner")
-    write(folder, "inner", text.replace("/data/landing", "/data/landing/events--a/b"))
-    assert "where feed events lands" in str(read_feeds(folder).problems[0])
+    write(folder, "inner", text.replace("/data/landing", f"/data/landing/{root}"))
+    told = [str(each) for each in read_feeds(folder).problems]
+    assert any("where feed events lands" in each for each in told) == is_inside
+    assert ("inner" in read_feeds(folder).groups) != is_inside
