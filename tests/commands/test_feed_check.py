@@ -48,6 +48,17 @@ def test_what_may_be_meant_is_a_warning(landing: CommandLine) -> None:
     assert len(cli("feed", "check", "--json").json["warnings"]) == 1
 
 
+def test_what_feeds_of_a_group_have_landed_is_compared_too(landing: CommandLine) -> None:
+    (landing.folder / "orders.yaml").unlink()
+    text = FEED_FILE.format(name="events", until="now").replace("topic: orders", "topics: 'ord.*'")
+    landing.write("events", text)
+    assert landing("land", "events--orders").code == 0
+    cli = with_ledger(landing)
+    cli.write("events", text.replace("/landing", "/elsewhere"))
+    told = cli("feed", "check")
+    assert (told.code, told.out.count("warning: feed events: target.root is /elsewhere")) == (0, 1)
+
+
 def test_files_are_checked_without_the_ledger_too(landing: CommandLine) -> None:
     def ledger_of(environ: Any) -> Any:
         raise LedgerUnavailable("it is down")

@@ -36,6 +36,13 @@ def explained(
     return {kind: list(runs) for kind, runs in found.items()}
 
 
+def test_the_list_of_topics_has_this_one_and_none_that_nobody_made(scene: BrokerScene) -> None:
+    assert scene.topic in scene.view.topics()
+    assert f"{scene.topic}-other" not in scene.view.topics()
+    scene.create(f"{scene.topic}-other")
+    assert {scene.topic, f"{scene.topic}-other"} <= set(scene.view.topics())
+
+
 class TestSnapshot:
     def test_a_new_topic_is_empty_and_has_an_identity(self, scene: BrokerScene) -> None:
         found = scene.view.snapshot(scene.topic)

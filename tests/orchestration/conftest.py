@@ -20,6 +20,7 @@ from cryptography.fernet import Fernet
 
 from tallystick.domain.finding_codes import FindingCode, Level
 from tallystick.domain.rules.registry import RULE_OF
+from tests.orchestration.cluster import GROUP, Cluster
 from tests.orchestration.page_place import PagePlace
 from tests.orchestration.stage import Stage
 from tests.support.builders import FEED
@@ -191,3 +192,22 @@ def _pause_all() -> None:
     session.execute(delete(DagRun))
     session.execute(update(DagModel).values(is_paused=True))
     session.commit()
+
+
+@pytest.fixture
+def cluster(
+    ledger_databases: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Cluster:
+    folder = tmp_path / "feeds"
+    folder.mkdir()
+    (folder / "events.yaml").write_text(GROUP)
+    monkeypatch.setenv("TALLYSTICK_FEEDS", str(folder))
+    cluster = Cluster(ledger_databases(), tmp_path, folder)
+    for module in ("shared", "batch_tasks", "reconcile", "repair"):
+        monkeypatch.setattr(f"tallystick.orchestration.{module}.services_of", cluster.services_of)
+    for module in ("shared", "ingest", "last_tasks", "complete_sensor"):
+        monkeypatch.setattr(f"tallystick.orchestration.{module}.open_ledger", cluster.open_ledger)
+    monkeypatch.setattr("tallystick.orchestration.shared.topics_of", cluster.topics_of)
+    cluster.create("orders.eu")
+    cluster.create("orders.us")
+    return cluster

@@ -46,6 +46,10 @@ class BrokerScene(ABC):
         """Records without a key, at so many seconds after NOW, by default all at NOW."""
 
     @abstractmethod
+    def create(self, topic: str) -> None:
+        """Make another topic, until every question knows it."""
+
+    @abstractmethod
     def open(self, count: int, *, partition: int = 0) -> None:
         """So many records of a transaction that stays open; one at a time."""
 
@@ -114,6 +118,9 @@ class ScriptedScene(BrokerScene):
             at = NOW + timedelta(seconds=after)
             self.broker.logs[partition].append(Kind.RECORD, 1, at=at)
 
+    def create(self, topic: str) -> None:
+        self.broker.others.add(topic)
+
     def open(self, count: int, *, partition: int = 0) -> None:
         self._opened = self.broker.logs[partition]
         self._opened.open(count)
@@ -158,6 +165,9 @@ class KafkaScene(BrokerScene):
     def write(self, count: int, *, partition: int = 0, seconds: Sequence[float] = ()) -> None:
         sent = self._messages(partition, seconds or [0] * count)
         produce(self._servers, self.topic, sent, partition=partition)
+
+    def create(self, topic: str) -> None:
+        create_topic(self._servers, topic)
 
     @cached_property
     def _opened(self) -> TransactionalProducer:

@@ -150,6 +150,8 @@ class ScriptedBroker:
 
     def __init__(self, topic: str, partitions: int = 2) -> None:
         self.topic, self.topic_id = topic, "topic-id-1"
+        self.others: set[str] = set()
+        """Topics that are on the cluster, too."""
         self.is_compacted = False
         self.leaderless: set[int] = set()
         self.batch_bases: dict[tuple[int, int], int] = {}
@@ -187,6 +189,9 @@ class ScriptedBroker:
     def identity(self, topic: str) -> str:
         self._require(topic)
         return self.topic_id
+
+    def topics(self) -> Collection[str]:
+        return {self.topic, *self.others}
 
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from tallystick.domain.report.news import Wish
 from tallystick.domain.rules.findings import FAILING_VERDICTS
 from tallystick.domain.verdicts import Verdict
-from tallystick.settings.feed import LATE, REQUEST, Feed, NotifierSettings
+from tallystick.settings.feed import LATE, REQUEST, FeedFile, NotifierSettings
 
 _ACCEPTED: Final = "a class below airflow.sdk.BaseNotifier that can be imported, and its arguments"
 NotifierProblem = tuple[tuple[str | int, ...], str, str]
@@ -43,7 +43,7 @@ def notifier_of(settings: NotifierSettings) -> Any:
     return _class_of(settings.notifier)(**settings.arguments)
 
 
-def notifier_problems(feed: Feed) -> Iterator[NotifierProblem]:
+def notifier_problems(feed: FeedFile) -> Iterator[NotifierProblem]:
     """What is wrong with the feed's notifiers; nothing is sent, and no connection is asked."""
     for index, each in enumerate(feed.notify):
         key = ("notify", index, "notifier")

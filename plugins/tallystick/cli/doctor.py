@@ -36,7 +36,7 @@ from tallystick.errors import (
 from tallystick.report.documents import Document, Part
 from tallystick.report.wording import counted
 from tallystick.settings.feed import Feed
-from tallystick.settings.feeds import read_feeds
+from tallystick.settings.feeds import FeedFolder, read_feeds
 from tallystick.settings.kafka_connection import KafkaConnection
 from tallystick.workflows.services import Services
 
@@ -82,16 +82,18 @@ def _examined(stage: Stage, name: str | None, as_json: bool) -> Answer:
 def _checks(stage: Stage, name: str | None) -> Iterator[CheckPart]:
     if name is None:
         found = read_feeds(stage.folder)
-        feeds, problems = [*found.feeds.values()], found.problems
     else:
-        feeds, problems = [stage.feed(name)], ()
+        found = FeedFolder({name: stage.feed(name)}, {}, ())
     yield CheckPart(feed=None, check="versions", is_ok=True, what=_versions())
     mend = FeedFileInvalid.next_step
-    for problem in problems:
+    for problem in found.problems:
         what = str(problem)
         yield CheckPart(feed=None, check="feed files", is_ok=False, what=what, next_step=mend)
-    for each in feeds:
+    for each in found.feeds.values():
         yield from _of_feed(stage, each)
+    for group in found.groups:
+        what = f"Its feeds are not asked about: name one, as tallystick doctor {group}--TOPIC."
+        yield CheckPart(feed=group, check="topics", is_ok=True, what=what)
 
 
 def _lines(check: CheckPart) -> Iterator[str]:

@@ -25,19 +25,21 @@ from tallystick.cli.options import FeedArgument, JsonOption
 from tallystick.cli.stage import Stage, home_for_airflow, stage_of
 from tallystick.domain.identities import FeedName
 from tallystick.domain.planning.feed_edits import FeedEdit
-from tallystick.errors import ConfigurationError, ConnectionMissing, LedgerError
+from tallystick.errors import ConfigurationError, ConnectionMissing, FeedUnknown, LedgerError
 from tallystick.report.documents import Document, Part
 from tallystick.report.wording import counted
 from tallystick.settings.connections import connection_in
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import FeedFile
 from tallystick.settings.feeds import (
     feed_file,
     feed_names,
+    file_as_written,
     inherited,
     load_feed,
     read_feeds,
     shown_path,
 )
+from tallystick.settings.group_names import group_of
 from tallystick.settings.problems import FeedProblem
 from tallystick.settings.yaml_lines import KeyPath
 from tallystick.workflows.planning.comparing_file import edits_of
@@ -143,13 +145,13 @@ def _listed(stage: Stage) -> Answer:
         FeedPart(
             feed=feed.name,
             file=shown_path(feed_file(stage.folder, feed.name)),
-            topic=feed.source.topic,
+            topic=feed.reads,
             cron=feed.schedule.cron,
             timezone=feed.schedule.timezone,
             until=feed.plan.until,
             root=feed.target.root,
         )
-        for feed in found.feeds.values()
+        for feed in (*found.feeds.values(), *found.groups.values())
     ]
     document = FeedListDocument(
         folder=shown_path(stage.folder),
@@ -172,7 +174,7 @@ def _checked(stage: Stage) -> Answer:
 
     edits, notes = _edits(stage)
 
-    def further(feed: Feed) -> Iterator[tuple[KeyPath, str, str]]:
+    def further(feed: FeedFile) -> Iterator[tuple[KeyPath, str, str]]:
         yield from notifier_problems(feed)
         for each in edits.get(feed.name, ()):
             if each.is_refused:
@@ -180,20 +182,21 @@ def _checked(stage: Stage) -> Answer:
 
     with home_for_airflow():
         found = read_feeds(stage.folder, further)
-    told = [(name, each) for name in found.feeds for each in edits.get(name, ())]
+    right = {**found.feeds, **found.groups}
+    told = [(name, each) for name in right for each in edits.get(name, ())]
     document = FeedCheckDocument(
         folder=shown_path(stage.folder),
-        feeds=list(found.feeds),
+        feeds=list(right),
         problems=found.problems,
         warnings=[f"feed {name}: {each.words}" for name, each in told],
     )
     blocks: list[Block] = [str(each) for each in found.problems]
     blocks += [f"warning: {each}" for each in document.warnings]
     blocks.append(
-        f"{document.folder}: {counted('feed', len(found.feeds))} in order,"
+        f"{document.folder}: {counted('feed', len(right))} in order,"
         f" {counted('problem', len(found.problems))}."
     )
-    notes += dict.fromkeys(unused_settings(stage.environ, *found.feeds.values()))
+    notes += dict.fromkeys(unused_settings(stage.environ, *right.values()))
     return Answer(document, blocks, WRONG_USE if found.problems else CLEAN, notes)
 
 
@@ -202,17 +205,23 @@ def _edits(stage: Stage) -> tuple[Mapping[str, Sequence[FeedEdit]], list[str]]:
 
     Files are checked where there is no ledger, too.
     """
-    feeds, declared = read_feeds(stage.folder).feeds, feed_names(stage.folder)
+    read, declared = read_feeds(stage.folder), feed_names(stage.folder)
     try:
         with stage.ledger() as ledger:
-            return {name: edits_of(ledger, feed, declared) for name, feed in feeds.items()}, []
+            found = {name: edits_of(ledger, each, declared) for name, each in read.feeds.items()}
+            for each in ledger.feed_heads(most_runs=0) if read.groups else ():
+                if group := read.groups.get(group_of(each.feed)):
+                    with suppress(FeedUnknown):  # its topic matches no more: the next run says so
+                        edits = edits_of(ledger, group.feed(each.feed), declared)
+                        found.setdefault(group.name, []).extend(edits)
+            return found, []
     except ConnectionMissing as error:
         return {}, [f"Nothing was compared with the ledger: there is no {error.setting}."]
     except LedgerError as error:
         return {}, [f"Nothing was compared with the ledger: {error.describe()}"]
 
 
-def unused_settings(environ: Mapping[str, str], *feeds: Feed) -> Iterator[str]:
+def unused_settings(environ: Mapping[str, str], *feeds: FeedFile) -> Iterator[str]:
     """Warnings of Kafka connections of the environment that say more than is used."""
     # Opens certificates, so it brings a library that the other commands here don't wait for.
     from tallystick.settings.kafka_connection import KafkaConnection
@@ -226,7 +235,8 @@ def unused_settings(environ: Mapping[str, str], *feeds: Feed) -> Iterator[str]:
 
 
 def _shown(stage: Stage, name: str) -> Answer:
-    feed = load_feed(stage.folder, name)
+    is_file = name in feed_names(stage.folder)
+    feed = file_as_written(stage.folder, name) if is_file else load_feed(stage.folder, name)
     file = shown_path(feed_file(stage.folder, name))
     written = feed.model_dump(mode="json", by_alias=True)
     text = yaml.safe_dump(written, sort_keys=False, allow_unicode=True)

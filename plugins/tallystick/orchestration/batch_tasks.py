@@ -19,10 +19,12 @@ from tallystick.domain.identities import AttemptId, BatchId
 from tallystick.orchestration.airflow_releases import AirflowSkipException, conf
 from tallystick.orchestration.connections import airflow_connection, services_of
 from tallystick.orchestration.failures import in_airflow_terms
+from tallystick.orchestration.feed_task import feed_in
 from tallystick.orchestration.page_link import PageLink
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.orchestration.stats import step_told, tell_committed
 from tallystick.settings.feed import Feed
+from tallystick.settings.feed_group import FeedGroup
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,7 @@ class LandOperator(BaseOperator):
     template_fields: Sequence[str] = ("batch_id",)
     operator_extra_links = (PageLink(),)
 
-    def __init__(self, *, feed: Feed, batch_id: str, **kwargs: Any) -> None:
+    def __init__(self, *, feed: Feed | FeedGroup, batch_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.feed = feed
         self.batch_id = batch_id
@@ -57,11 +59,12 @@ class LandOperator(BaseOperator):
         """The attempt's fields; None when nothing is left to land."""
         from tallystick.workflows.landing.land import land_batch
 
+        feed = feed_in(self.feed, context)
         attempt_id = AttemptId(str(context["ti"].id).replace("-", ""))
         with (
-            step_told(self.feed.name, "land"),
+            step_told(feed.name, "land"),
             in_airflow_terms(),
-            services_of(_as_child_of(self.feed, context)) as services,
+            services_of(_as_child_of(feed, context)) as services,
         ):
             self._interrupt = partial(services.spark.interrupt, attempt_id)
             attempt = land_batch(services, BatchId(self.batch_id), attempt_id, owner_of(context))
@@ -106,7 +109,12 @@ class CommitOperator(BaseOperator):
     operator_extra_links = (PageLink(),)
 
     def __init__(
-        self, *, feed: Feed, batch_id: str, attempt: dict[str, Any] | None, **kwargs: Any
+        self,
+        *,
+        feed: Feed | FeedGroup,
+        batch_id: str,
+        attempt: dict[str, Any] | None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.feed = feed
@@ -115,8 +123,9 @@ class CommitOperator(BaseOperator):
 
     def execute(self, context: Context) -> str:
         """The batch's id, once readers find it in its directory."""
-        with step_told(self.feed.name, "commit_and_publish"):
-            return commit_and_publish(self.feed, context, self.batch_id, self.attempt)
+        self.feed = feed = feed_in(self.feed, context)
+        with step_told(feed.name, "commit_and_publish"):
+            return commit_and_publish(feed, context, self.batch_id, self.attempt)
 
     def get_openlineage_facets_on_complete(self, task_instance: object) -> object:
         """Tells OpenLineage's provider, if there is one, where the rows came from and went to.
@@ -125,7 +134,7 @@ class CommitOperator(BaseOperator):
         """
         from tallystick.orchestration.lineage import lineage_of
 
-        return lineage_of(self.feed, self.batch_id)
+        return lineage_of(self.feed, self.batch_id) if isinstance(self.feed, Feed) else None
 
 
 def commit_and_publish(
@@ -151,7 +160,7 @@ def commit_and_publish(
     return batch_id
 
 
-def batch_tasks(feed: Feed) -> Any:
+def batch_tasks(feed: Feed | FeedGroup) -> Any:
     """A task group, `batch`, to be expanded over the ids of a run's batches."""
 
     @task_group(group_id="batch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from tallystick.errors import ConnectionMissing
 from tallystick.orchestration.airflow_releases import AirflowNotFoundException, conf
 from tallystick.settings.connections import Connection, connection_like, variable_of
 from tallystick.settings.feed import Feed
+from tallystick.settings.feed_group import FeedGroup
 
 if TYPE_CHECKING:
     from tallystick.ledger.ledger import Ledger
@@ -68,6 +69,14 @@ def services_of(feed: Feed) -> Iterator[Services]:
         open_services(feed, airflow_connection, url_of=connect_url) as services,
     ):
         yield services.heard_by(listener)
+
+
+def topics_of(group: FeedGroup) -> Collection[str]:
+    """The topics of the group's cluster now; raises as `open_services`."""
+    from tallystick.wiring import adapters
+
+    with adapters.open_broker(group, airflow_connection) as broker:
+        return broker.topics()
 
 
 def bounded_by_airflow(services: Services) -> Services:

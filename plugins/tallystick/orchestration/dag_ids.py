@@ -1,10 +1,11 @@
-"""The ids of our DAGs: a kind, an underscore and a feed; which feed an id names; their tag."""
+"""The ids of our DAGs: a kind, an underscore, a feed or a group; whose an id is; their tag."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from tallystick.domain.identities import FeedName
+from tallystick.settings.group_names import group_of
 
 INGEST: Final = "ingest"
 RECONCILE: Final = "reconcile"
@@ -18,16 +19,16 @@ TAG: Final = "tallystick"
 
 
 def dag_id_of(kind: str, feed: str) -> str:
-    """The id of the feed's DAG of this kind.
+    """The id of the feed's DAG of this kind; feeds of a group share theirs.
 
-    >>> dag_id_of(INGEST, "orders")
-    'ingest_orders'
+    >>> dag_id_of(INGEST, "orders"), dag_id_of(INGEST, "events--a")
+    ('ingest_orders', 'ingest_events')
     """
-    return f"{kind}_{feed}"
+    return f"{kind}_{group_of(feed)}"
 
 
 def feed_of(dag_id: str) -> FeedName | None:
-    """The feed that the id would be of; None for an id that is none of ours.
+    """The feed, or the group, that the id would be of; None for an id that is none of ours.
 
     >>> feed_of("reconcile_web_orders"), feed_of("after_orders")
     ('web_orders', None)

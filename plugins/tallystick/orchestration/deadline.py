@@ -16,12 +16,12 @@ from tallystick.orchestration.dag_ids import DEADLINE
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.last_tasks import notify_after
 from tallystick.orchestration.page_link import PageLink
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import Feed, FeedFile
 
 COMPLETE_TASK: Final = "complete"
 # As many windows can be waited for at once: a deferred task holds no slot.
-_MOST_WINDOWS: Final = 1000
-_BETWEEN: Final = timedelta(minutes=1)
+MOST_WINDOWS: Final = 1000
+BETWEEN: Final = timedelta(minutes=1)
 
 
 class WindowCompleteSensor(FeedCompleteSensor):
@@ -37,19 +37,24 @@ def deadline_dag(feed: Feed) -> DAG | None:
     with feed_dag(
         DEADLINE,
         feed,
-        words=_WORDS.format(feed=feed.name, within=feed.complete_within),
+        words=deadline_words(feed),
         schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
-        max_active_runs=_MOST_WINDOWS,
         description=f"Fails when a window of {feed.source.topic} is not complete in time",
+        max_active_runs=MOST_WINDOWS,
     ) as dag:
         complete = WindowCompleteSensor(
             task_id=COMPLETE_TASK,
             feed=feed.name,
             within=feed.complete_within,
-            poke_interval=_BETWEEN,
+            poke_interval=BETWEEN,
         )
         notify_after(feed, complete)
     return dag
+
+
+def deadline_words(feed: FeedFile) -> str:
+    """Says what the DAG is for, to who looks at it in Airflow."""
+    return _WORDS.format(feed=feed.name, within=feed.complete_within)
 
 
 _WORDS: Final = """\

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 
 from tallystick.orchestration.airflow_releases import BACKOFF_BY_TWO
 from tallystick.orchestration.dag_ids import TAG, dag_id_of
 from tallystick.orchestration.failures import in_airflow_terms
 from tallystick.orchestration.run_context import Context, keep_sentence, require_known_conf
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import FeedFile
 from tallystick.settings.labels import OWNER, RUNBOOK
 
 _NOBODY: Final = "tallystick"
@@ -36,7 +36,12 @@ _TASK_DEFAULTS: Final[dict[str, Any]] = {
 
 
 def feed_dag(
-    kind: str, feed: Feed, *, words: str, task_defaults: dict[str, Any] | None = None, **more: Any
+    kind: str,
+    feed: FeedFile,
+    *,
+    words: str,
+    task_defaults: dict[str, Any] | None = None,
+    **more: Any,
 ) -> DAG:
     """The feed's DAG of this kind, without tasks; the feed's labels are its owner and its tags."""
     marks = [f"{name}:{value}" for name, value in feed.labels.items() if name != RUNBOOK]
@@ -54,3 +59,8 @@ def feed_dag(
         doc_md=f"{words}\n[Runbook](<{runbook}>)\n" if runbook else words,
         **more,
     )
+
+
+def feed_param(words: str) -> Param:
+    """The field of a shared DAG's form that names one of its feeds."""
+    return Param(None, type=["null", "string"], title="Feed", description=words)

@@ -32,7 +32,7 @@ from tallystick.orchestration.dag_ids import INGEST
 from tallystick.orchestration.failures import failed_as_said, failed_check, in_airflow_terms
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
+from tallystick.orchestration.last_tasks import announce_complete_after, notify_after, tell_asset
 from tallystick.orchestration.run_context import (
     Context,
     failed_tasks,
@@ -43,7 +43,7 @@ from tallystick.orchestration.run_context import (
     window_of,
 )
 from tallystick.report.wording import grouped
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import Feed, FeedFile
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def ingest_dag(feed: Feed) -> DAG:
     return dag
 
 
-def form(feed: Feed) -> dict[str, Param]:
+def form(feed: FeedFile) -> dict[str, Param]:
     """The parameters of an ingest run; a scheduled run leaves them as they are."""
     where = _BY_RUN if feed.plan.until == "now" else _BY_RECORD_TIME
     return {
@@ -246,7 +246,11 @@ def announce_batches(feed: Feed, context: Context) -> None:
     The ledger says it, whichever try of whichever task did it, and died. What the run has planned
     and another one has published is told by both.
     """
-    planned = context["ti"].xcom_pull(task_ids=PLAN_TASK) or ()
+    tell_published(feed, context, context["ti"].xcom_pull(task_ids=PLAN_TASK) or ())
+
+
+def tell_published(feed: Feed, context: Context, planned: Sequence[str]) -> None:
+    """The same, for the batches that this run has planned."""
     with in_airflow_terms(), open_ledger() as ledger:
         own = ledger.published_by(FeedName(feed.name), owner_of(context))
         found = [ledger.committed_batch(BatchId(each)) for each in dict.fromkeys([*own, *planned])]
@@ -254,7 +258,7 @@ def announce_batches(feed: Feed, context: Context) -> None:
     if not published:
         raise AirflowSkipException("This run has published nothing.")
     extra = landed_extra(published)
-    context["outlet_events"][asset_of(feed.name)].extra = extra
+    tell_asset(context, feed, asset_of(feed.name), extra)
     log.info(
         "Told %s of %d batches: %s", asset_of(feed.name).uri, extra["batches"], extra["ranges"]
     )

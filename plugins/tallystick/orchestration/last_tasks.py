@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, AssetAlias
 
 from tallystick.domain.identities import FeedName
 from tallystick.domain.report.news import News
@@ -28,6 +28,8 @@ from tallystick.orchestration.page_link import our_pages
 from tallystick.orchestration.run_context import Context, is_dry_run
 from tallystick.orchestration.stats import tell_feed
 from tallystick.settings.feed import Feed, NotifierSettings
+from tallystick.settings.feed_group import FeedGroup
+from tallystick.settings.group_names import group_of
 
 log = logging.getLogger(__name__)
 
@@ -41,17 +43,32 @@ def complete_asset_of(feed: str) -> Asset:
     return Asset(f"tallystick://{feed}/complete")
 
 
-def announce_complete_after(feed: Feed, last: Any) -> None:
+def tell_asset(context: Context, feed: Feed, asset: Asset, extra: dict[str, Any]) -> None:
+    """Add an event of the asset; a group's feeds are not known before, so it is by an alias."""
+    events, group = context["outlet_events"], group_of(feed.name)
+    if group == feed.name:
+        events[asset].extra = extra
+    else:
+        events[alias_of(group)].add(asset, extra=extra)
+
+
+def alias_of(group: str) -> AssetAlias:
+    """Stands for all assets of the group's feeds, each of which has those of any feed."""
+    return AssetAlias(f"tallystick://{group}")
+
+
+def announce_complete_after(feed: Feed | FeedGroup, last: Any) -> None:
     """Add the task behind the last one of a DAG."""
     asset = complete_asset_of(feed.name)
+    is_group = isinstance(feed, FeedGroup)
     (
         last
         >> FeedTask(
             task_id=COMPLETE_TASK,
             feed=feed,
             work=announce_complete,
-            inlets=[asset],
-            outlets=[asset],
+            inlets=[] if is_group else [asset],
+            outlets=[alias_of(feed.name) if is_group else asset],
         ).as_teardown()
     )
 
@@ -73,7 +90,7 @@ def announce_complete(feed: Feed, context: Context) -> None:
     end, up_to, heard = found.window_end, found.proven.up_to, found.storage_heard_at
     if end is None or up_to is None or (before and end <= before):
         raise AirflowSkipException("No further window is complete.")
-    context["outlet_events"][asset].extra = {
+    extra = {
         "window_end": end.isoformat(),
         "window_end_before": before.isoformat() if before else None,
         "complete_up_to": up_to.isoformat(),
@@ -81,13 +98,17 @@ def announce_complete(feed: Feed, context: Context) -> None:
         "late_rows": found.late.rows if found.late else 0,
         "accepted": [each.finding_id for each in found.accepted],
     }
+    tell_asset(context, feed, asset, extra)
     log.info("Told %s that every window to %s is complete.", asset.uri, end.isoformat())
 
 
 def _told_last(context: Context, asset: Asset) -> datetime | None:
     # People may make events of the asset, too, such as by a button of Airflow's page: these say
     # nothing of windows.
-    for event in newest_events(context["inlet_events"][asset], _MOST_READ):
+    inlets = context["inlet_events"]
+    if asset not in list(inlets):  # of a group's feed: no task knows it before
+        inlets = type(inlets)([asset])
+    for event in newest_events(inlets[asset], _MOST_READ):
         if told := _instant_in(event.extra or {}):
             return told
     return None
@@ -101,7 +122,7 @@ def _instant_in(extra: Mapping[str, Any]) -> datetime | None:
     return told if told.tzinfo else None
 
 
-def notify_after(feed: Feed, last: Any) -> None:
+def notify_after(feed: Feed | FeedGroup, last: Any) -> None:
     """Add the task behind the last one of a DAG, where the feed has a notifier."""
     if feed.notifiers:
         last >> FeedTask(task_id=NOTIFY_TASK, feed=feed, work=notify).as_teardown()

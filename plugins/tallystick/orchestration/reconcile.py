@@ -19,7 +19,7 @@ from tallystick.orchestration.dag_ids import RECONCILE
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
-from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
+from tallystick.orchestration.last_tasks import announce_complete_after, notify_after, tell_asset
 from tallystick.orchestration.run_context import Context, owner_of
 from tallystick.report.safe_text import as_called, program
 from tallystick.settings.feed import Feed
@@ -71,6 +71,16 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
     When the only trouble is a witness that did not answer, raises AirflowException: that may pass,
     so Airflow asks again.
     """
+    summary, failure = look(feed, context)
+    context["ti"].xcom_push(FAILING, list(failure.args) if failure else None)
+    if failure is None:
+        context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
+        raise DownstreamTasksSkipped(tasks=[JUDGE_TASK])
+    return summary
+
+
+def look(feed: Feed, context: Context) -> tuple[dict[str, Any], CheckFailed | None]:
+    """What `reconcile` gives, and what is to fail on; raises AirflowException as it does."""
     # Workflows and reports take a second, which a DAG file must not wait for.
     from tallystick.domain.report.troubles import troubles_among
     from tallystick.domain.rules.findings import Level, Outcome, outcome_of
@@ -101,8 +111,6 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         raise AirflowException(
             f"Feed {feed.name}: {failing[0]} A part of the report is UNKNOWN; Airflow asks again."
         )
-    failure = checking.failure(feed.name, failing, on_record, fail_on)
-    context["ti"].xcom_push(FAILING, list(failure.args) if failure else None)
     up_to = document.complete_up_to.isoformat() if document.complete_up_to else None
     summary = {
         "verdict": found.verdict.value,
@@ -111,11 +119,9 @@ def reconcile(feed: Feed, context: Context) -> dict[str, Any]:
         "complete_up_to": up_to,
         "report": number,
     }
-    context["outlet_events"][verdict_asset_of(feed.name)].extra = summary
-    if outcome is Outcome.CLEAN:
-        context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
-        raise DownstreamTasksSkipped(tasks=[JUDGE_TASK])
-    return summary
+    tell_asset(context, feed, verdict_asset_of(feed.name), summary)
+    failure = checking.failure(feed.name, failing, on_record, fail_on)
+    return summary, None if outcome is Outcome.CLEAN else failure
 
 
 def judge(feed: Feed, context: Context) -> None:

@@ -14,7 +14,7 @@ from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import bounded_by_airflow, services_of
 from tallystick.orchestration.dag_ids import REPAIR
 from tallystick.orchestration.failures import in_airflow_terms
-from tallystick.orchestration.feed_dag import feed_dag
+from tallystick.orchestration.feed_dag import feed_dag, feed_param
 from tallystick.orchestration.feed_task import FeedTask
 from tallystick.orchestration.last_tasks import announce_complete_after, notify_after
 from tallystick.orchestration.repair_conf import DIGESTS, NUMBERS, digests_of, numbers_of
@@ -28,6 +28,7 @@ from tallystick.orchestration.run_context import (
 )
 from tallystick.report.safe_text import as_called
 from tallystick.settings.feed import Feed
+from tallystick.settings.feed_group import FeedGroup
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +38,15 @@ _STEPS: Final = "steps"
 """By this key the first task hands the last one what it decided for storage."""
 
 
-def repair_dag(feed: Feed) -> DAG:
-    """The feed's third DAG, started by hand only."""
+def repair_dag(feed: Feed | FeedGroup) -> DAG:
+    """The feed's third DAG, started by hand only; of a group, for the feed that the form names."""
     with feed_dag(
         REPAIR,
         feed,
-        words=as_called(_WORDS.format(feed=feed.name, topic=feed.source.topic)),
+        words=as_called(_WORDS.format(feed=feed.name, topic=feed.reads)),
         schedule=None,
         max_active_runs=1,
-        description=f"Lands again what is missing or damaged of {feed.source.topic}",
+        description=f"Lands again what is missing or damaged of {feed.reads}",
     ) as dag:
         begin = FeedTask(task_id=_BEGIN, feed=feed, work=begin_repair)
         settle = FeedTask(
@@ -55,6 +56,8 @@ def repair_dag(feed: Feed) -> DAG:
         announce_complete_after(feed, settle)
         notify_after(feed, settle)
     dag.params = repair_form()  # after the tasks, as in ingest
+    if isinstance(feed, FeedGroup):
+        dag.params["feed"] = feed_param("The name of the feed, without which nothing is done.")
     return dag
 
 

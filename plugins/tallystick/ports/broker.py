@@ -36,6 +36,10 @@ class BrokerView(Protocol):
         """Its identity, as one broker tells it: no leader is asked, and no partition looked at."""
         ...
 
+    def topics(self) -> Collection[str]:
+        """The names of all topics that the user may describe, as one broker knows them now."""
+        ...
+
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

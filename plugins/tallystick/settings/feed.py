@@ -6,6 +6,7 @@ models are immutable, and know neither files nor lines.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -48,8 +49,8 @@ def _refused(reason: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{reason}", {"reason": reason})
 
 
-def _checked(check: Callable[[Any], T]) -> Callable[[Any], T]:
-    """The check, with its ValueError in pydantic's terms."""
+def checked(check: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Returns the check, with its ValueError in pydantic's terms."""
 
     def validate(value: Any) -> T:
         try:
@@ -103,18 +104,18 @@ def _time_zone_name(text: str) -> str:
 Count = Annotated[int, Field(gt=0, le=_MAX_INT), Accepted("a whole number above 0")]
 Cron = Annotated[
     str,
-    AfterValidator(_checked(notation.cron)),
+    AfterValidator(checked(notation.cron)),
     Accepted('a cron expression of five fields, in quotes ("0 * * * *"), or @hourly, @daily ...'),
 ]
 Duration = Annotated[
     timedelta,
-    BeforeValidator(_checked(_duration)),
+    BeforeValidator(checked(_duration)),
     PlainSerializer(notation.duration_text, when_used="json"),
     Accepted("a length of time such as 90s, 6h, 7d"),
 ]
 Size = Annotated[
     int,
-    BeforeValidator(_checked(_size)),
+    BeforeValidator(checked(_size)),
     PlainSerializer(notation.size_text, when_used="json"),
     Accepted("a size such as 500MB, 50GB, 2TB"),
 ]
@@ -141,22 +142,17 @@ class Section(BaseModel):
         return {} if data is None else data
 
 
-class Source(Section):
-    """The feed reads this."""
+class Reading(Section):
+    """How topics are read, whichever they are."""
 
     connection: ConnectionId = "kafka_default"
-    topic: Annotated[
-        str,
-        AfterValidator(_checked(notation.topic_name)),
-        Accepted("a Kafka topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'"),
-    ]
     isolation: Annotated[
         Literal["read_committed", "read_uncommitted"],
         Accepted("read_committed, read_uncommitted"),
     ] = "read_committed"
     start: Annotated[
         Literal["earliest", "latest"] | datetime,
-        BeforeValidator(_checked(_start)),
+        BeforeValidator(checked(_start)),
         Accepted("earliest, latest, or an instant such as 2026-11-01T00:00:00Z"),
     ] = "earliest"
     """Asked for the feed's very first plan only; an instant is in UTC."""
@@ -168,13 +164,23 @@ class Source(Section):
     """Shows tools that watch lag what is landed; None: nothing is committed to Kafka."""
 
 
+class Source(Reading):
+    """The feed reads this."""
+
+    topic: Annotated[
+        str,
+        AfterValidator(checked(notation.topic_name)),
+        Accepted("a Kafka topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'"),
+    ]
+
+
 class Schedule(Section):
     """Airflow lands at these times."""
 
     cron: Cron
     timezone: Annotated[
         str,
-        AfterValidator(_checked(_time_zone_name)),
+        AfterValidator(checked(_time_zone_name)),
         Accepted("a time zone's name such as UTC or Europe/Berlin"),
     ] = "UTC"
     start_date: Annotated[
@@ -186,7 +192,7 @@ class Schedule(Section):
     @classmethod
     def _in_time_zone(cls, value: object, info: ValidationInfo) -> datetime:
         zone = ZoneInfo(info.data.get("timezone", "UTC"))
-        return _checked(lambda found: notation.start_date(found, zone))(value)
+        return checked(lambda found: notation.start_date(found, zone))(value)
 
 
 class PlanLimits(Section):
@@ -204,7 +210,7 @@ class Target(Section):
     connection: ConnectionId = "webhdfs_default"
     root: Annotated[
         str,
-        AfterValidator(_checked(notation.directory)),
+        AfterValidator(checked(notation.directory)),
         Accepted(
             "an absolute HDFS directory such as /data/landing; its parts hold a-z, A-Z, 0-9"
             " and . _ - = + @ , and begin with a letter or digit"
@@ -338,8 +344,8 @@ def _carries_secret(value: object, key: str = "") -> bool:
     return isinstance(value, str) and spark_conf.carries_secret(key, value)
 
 
-class Feed(Section):
-    """One feed, as its file says."""
+class FeedFile(Section):
+    """What every feed file says."""
 
     name: Annotated[
         str,
@@ -349,7 +355,7 @@ class Feed(Section):
         Field(pattern=r"^[a-z][a-z0-9_-]{0,199}$"),
         Accepted("1 to 200 of a-z, 0-9, '_', '-', beginning with a letter"),
     ]
-    source: Source
+    source: Reading
     schedule: Schedule
     plan: PlanLimits = PlanLimits()
     target: Target
@@ -372,6 +378,11 @@ class Feed(Section):
         return _without_refusals(value, refusal_of_label)
 
     @property
+    @abstractmethod
+    def reads(self) -> str:
+        """The topic, or a pattern of topics."""
+
+    @property
     def notifiers(self) -> tuple[NotifierSettings, ...]:
         """Those of `notify` that are told of a feed with these labels."""
         mine = self.labels.items()
@@ -383,3 +394,14 @@ class Feed(Section):
         if self.plan.until == "now":
             return None
         return WindowSchedule(self.schedule.cron, self.schedule.timezone)
+
+
+class Feed(FeedFile):
+    """One feed, as its file says."""
+
+    source: Source
+
+    @property
+    def reads(self) -> str:
+        """The topic."""
+        return self.source.topic

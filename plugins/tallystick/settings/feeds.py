@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -17,10 +17,13 @@ from typing import Final, TypeAlias
 from pydantic import ValidationError
 
 from tallystick.errors import ConfigurationError, FeedFileInvalid, FeedUnknown
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import Feed, FeedFile
+from tallystick.settings.feed_group import FeedGroup
+from tallystick.settings.group_names import OF_GROUP, group_of
 from tallystick.settings.problems import (
     FeedProblem,
     dotted,
+    model_of,
     problems_of_document,
     problems_of_values,
 )
@@ -43,6 +46,8 @@ class FeedFolder:
 
     feeds: Mapping[str, Feed]
     """By name, sorted; only those whose files are right."""
+    groups: Mapping[str, FeedGroup]
+    """Likewise: files whose feeds are as many as there are topics that match."""
     problems: Sequence[FeedProblem]
     """In the order of files and lines."""
 
@@ -60,23 +65,23 @@ def feeds_folder(environ: Mapping[str, str]) -> Path:
     return DEFAULT_FOLDER
 
 
-Further: TypeAlias = Callable[[Feed], Iterable[tuple[KeyPath, str, str]]]
+Further: TypeAlias = Callable[[FeedFile], Iterable[tuple[KeyPath, str, str]]]
 """A check that needs more than the file: key, what is wrong with it, what is accepted."""
 
 
-def _no_further(_: Feed) -> Iterable[tuple[KeyPath, str, str]]:
+def _no_further(_: FeedFile) -> Iterable[tuple[KeyPath, str, str]]:
     return ()
 
 
 def read_feeds(folder: Path, further: Further = _no_further) -> FeedFolder:
     """All feeds and all problems; raises ConfigurationError if there is no such folder."""
-    feeds: dict[str, Feed] = {}
+    feeds: dict[str, FeedFile] = {}
     paths: dict[str, Path] = {}
     defaults = _read_defaults(folder)
     problems = [] if isinstance(defaults, YamlDocument) else list(defaults)
     for path in _feed_files(folder):
         found = _read_file(path, defaults)
-        if not isinstance(found, Feed):
+        if not isinstance(found, FeedFile):
             problems.extend(found)
         elif wrong := list(further(found)):
             problems.extend(_further_problems(_parsed(path, defaults), wrong))
@@ -88,8 +93,10 @@ def read_feeds(folder: Path, further: Further = _no_further) -> FeedFolder:
     owners = _owners(feeds.values())
     nested = [_nested(paths[each.name], defaults, each, owners) for each in feeds.values()]
     inside = {name: problem for name, problem in zip(feeds, nested, strict=True) if problem}
+    right = [feed for name, feed in feeds.items() if name not in inside]
     return FeedFolder(
-        {name: feed for name, feed in feeds.items() if name not in inside},
+        {each.name: each for each in right if isinstance(each, Feed)},
+        {each.name: each for each in right if isinstance(each, FeedGroup)},
         # What stands in the defaults is one problem, however many feeds have it.
         sorted(dict.fromkeys([*problems, *inside.values()]), key=lambda each: each.file),
     )
@@ -100,24 +107,38 @@ def load_feed(folder: Path, name: str) -> Feed:
 
     Raises FeedFileInvalid for its own file, FeedUnknown when there is none of that name.
     """
-    found, defaults = feed_as_written(folder, name), _read_defaults(folder)
-    others = (_read_file(each, defaults) for each in _feed_files(folder))
-    owners = _owners(each for each in others if isinstance(each, Feed))
-    nested = _nested(feed_file(folder, name), defaults, found, owners)
+    found, defaults = file_as_written(folder, group_of(name)), _read_defaults(folder)
+    read = (_read_file(each, defaults) for each in _feed_files(folder))
+    others = [each for each in read if isinstance(each, FeedFile)]
+    nested = _nested(feed_file(folder, name), defaults, found, _owners(others))
     if nested:
         raise FeedFileInvalid([str(nested)])
+    if isinstance(found, FeedGroup):
+        return found.feed(name, _named(others))
+    if name != found.name:
+        raise FeedUnknown("the feed's name", name, found.name, where=shown_path(folder))
     return found
 
 
-def feed_as_written(folder: Path, name: str) -> Feed:
-    """The feed as its own file and the defaults say, and no other file; raises as `load_feed`.
+def file_as_written(folder: Path, name: str) -> Feed | FeedGroup:
+    """What the file of that name says with the defaults, and no other file; raises as `load_feed`.
 
-    For who knows that the folder was read before: nobody compares the feed with the others.
+    For who knows that the folder was read before: nobody compares it with the others.
     """
     found = _read_file(feed_file(folder, name), _read_defaults(folder))
-    if not isinstance(found, Feed):
+    if not isinstance(found, Feed | FeedGroup):
         raise FeedFileInvalid([str(each) for each in found])
     return found
+
+
+def feeds_of_group(folder: Path, group: FeedGroup, topics: Iterable[str]) -> list[str]:
+    """The group's feeds among the cluster's topics, without those that another file names."""
+    return group.feeds_among(topics, _named(read_feeds(folder).feeds.values()))
+
+
+def _named(feeds: Iterable[FeedFile]) -> Collection[str]:
+    """The topics that files name, each of which is that file's."""
+    return {each.source.topic for each in feeds if isinstance(each, Feed)}
 
 
 def inherited(folder: Path, name: str) -> Mapping[str, str]:
@@ -133,22 +154,30 @@ def inherited(folder: Path, name: str) -> Mapping[str, str]:
     }
 
 
-def _owners(feeds: Iterable[Feed]) -> Mapping[_Place, str]:
-    """Returns the feed that lands in each connection and directory."""
+def _owners(feeds: Iterable[FeedFile]) -> Mapping[_Place, str]:
+    """Returns the feed that lands in each connection and directory; of a group how those begin."""
     return {
-        (each.target.connection, f"{each.target.root}/{each.name}"): each.name for each in feeds
+        (
+            each.target.connection,
+            f"{each.target.root}/{each.name}{OF_GROUP if isinstance(each, FeedGroup) else ''}",
+        ): each.name
+        for each in feeds
     }
 
 
 def _nested(
-    path: Path, defaults: _Defaults, feed: Feed, owners: Mapping[_Place, str]
+    path: Path, defaults: _Defaults, feed: FeedFile, owners: Mapping[_Place, str]
 ) -> FeedProblem | None:
     """The problem of a root in which another feed lands: its readers would find this feed's rows.
 
     Other connections may be other file systems, so only feeds with the same one are compared.
     """
     root, connection = PurePosixPath(feed.target.root), feed.target.connection
-    above = map(str, (root, *root.parents))
+    above = [
+        str(each.parent / f"{group_of(each.name)}{end}")
+        for each in (root, *root.parents)
+        for end in ([OF_GROUP] if OF_GROUP in each.name else [""])
+    ]
     directory = next((each for each in above if (connection, each) in owners), None)
     if directory is None:
         return None
@@ -168,7 +197,7 @@ def feed_names(folder: Path) -> list[str]:
 
 def feed_file(folder: Path, name: str) -> Path:
     """The file that declares the feed; raises as `load_feed` does, and reads nothing."""
-    mine = [path for path in _feed_files(folder) if path.stem == name]
+    mine = [path for path in _feed_files(folder) if path.stem == group_of(name)]
     if not mine:
         names = feed_names(folder)
         raise FeedUnknown("the feed's name", name, _others(name, names), where=shown_path(folder))
@@ -221,7 +250,8 @@ def _read_defaults(folder: Path) -> _Defaults:
         return YamlDocument("", {})
     document = _parsed(paths[0])
     found = _validated(document)
-    problems = [] if isinstance(found, Feed) else [each for each in found if _is_of_defaults(each)]
+    wrong = [] if isinstance(found, FeedFile) else found
+    problems = [each for each in wrong if _is_of_defaults(each)]
     if isinstance(document.values, dict) and "feed" in document.values:
         words = "is not accepted here: a feed bears its own file's name"
         problems.append(FeedProblem(*document.place_of(("feed",)), "feed", words))
@@ -236,8 +266,8 @@ def _is_of_defaults(problem: FeedProblem) -> bool:
     return problem.words != "missing" or any(map(str.isdigit, problem.key.split(".")))
 
 
-def _read_file(path: Path, defaults: _Defaults) -> Feed | Sequence[FeedProblem]:
-    """The feed, or why it is none."""
+def _read_file(path: Path, defaults: _Defaults) -> FeedFile | Sequence[FeedProblem]:
+    """The feed or the group, or why it is none."""
     if not isinstance(defaults, YamlDocument):
         return defaults
     document = _parsed(path, defaults)
@@ -245,12 +275,12 @@ def _read_file(path: Path, defaults: _Defaults) -> Feed | Sequence[FeedProblem]:
     # A default is right by itself: who has it must be told, too.
     problems = [
         each if each.file == document.file else replace(each, words=f"{each.words} ({path.stem})")
-        for each in ([] if isinstance(found, Feed) else found)
+        for each in ([] if isinstance(found, FeedFile) else found)
     ]
     misnamed = _misnamed(path.stem, document)
     if misnamed and all(each.key != "feed" for each in problems):
         problems.append(misnamed)
-    return found if isinstance(found, Feed) and not problems else sorted(problems, key=_place)
+    return found if isinstance(found, FeedFile) and not problems else sorted(problems, key=_place)
 
 
 def _parsed(path: Path, defaults: _Defaults = ()) -> YamlDocument:
@@ -264,12 +294,12 @@ def _parsed(path: Path, defaults: _Defaults = ()) -> YamlDocument:
     return document.over(defaults) if isinstance(defaults, YamlDocument) else document
 
 
-def _validated(document: YamlDocument) -> Feed | Sequence[FeedProblem]:
+def _validated(document: YamlDocument) -> FeedFile | Sequence[FeedProblem]:
     problems = list(problems_of_document(document))
     if problems and document.values is None:
         return problems
     try:
-        feed = Feed.model_validate(document.values)
+        feed = model_of(document).model_validate(document.values)
     except ValidationError as error:
         told = tuple(f"{each.key}." for each in problems)
         problems += [
@@ -282,12 +312,17 @@ def _validated(document: YamlDocument) -> Feed | Sequence[FeedProblem]:
 
 
 def _misnamed(stem: str, document: YamlDocument) -> FeedProblem | None:
-    """The problem of a file that declares a feed of another name."""
+    """The problem of a file that declares a feed of another name, or one as groups' feeds have."""
     name = document.values.get("feed") if isinstance(document.values, dict) else None
-    if not isinstance(name, str) or name == stem:
-        return None
-    words = "is not accepted: a feed bears its file's name"
-    return FeedProblem(*document.place_of(("feed",)), "feed", words, repr(name), stem)
+    place = document.place_of(("feed",))
+    if isinstance(name, str) and name != stem:
+        words = "is not accepted: a feed bears its file's name"
+        return FeedProblem(*place, "feed", words, repr(name), stem)
+    if OF_GROUP in f"{stem}-":
+        words = "is not accepted: '--' stands in names of feeds that a pattern of topics has"
+        accepted = "a name without '--' that does not end in '-'"
+        return FeedProblem(*place, "feed", words, repr(stem), accepted)
+    return None
 
 
 def _place(problem: FeedProblem) -> tuple[str, int, str]:

@@ -14,7 +14,8 @@ from typing import Any, Final, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from tallystick.settings.feed import Accepted, Feed
+from tallystick.settings.feed import Accepted, Feed, FeedFile
+from tallystick.settings.feed_group import FeedGroup
 from tallystick.settings.spark_conf import carries_secret
 from tallystick.settings.yaml_lines import KeyPath, YamlDocument
 
@@ -58,11 +59,17 @@ def problems_of_document(document: YamlDocument) -> tuple[FeedProblem, ...]:
     )
 
 
+def model_of(document: YamlDocument) -> type[FeedFile]:
+    """Returns what the document declares: a feed, or the feeds of many topics."""
+    source = document.values.get("source") if isinstance(document.values, dict) else None
+    return FeedGroup if isinstance(source, dict) and "topics" in source else Feed
+
+
 def problems_of_values(document: YamlDocument, error: ValidationError) -> tuple[FeedProblem, ...]:
     """Returns the problems that the models find, at most one for each key."""
     found: dict[KeyPath, FeedProblem] = {}
     for details in error.errors(include_url=False):
-        path = _key_path(details["loc"])
+        path = _key_path(details["loc"], model_of(document))
         if details["type"] == "refused_keys":
             for key, reason in details["ctx"]["refusals"].items():
                 inner = (*path, key)
@@ -72,10 +79,9 @@ def problems_of_values(document: YamlDocument, error: ValidationError) -> tuple[
     return tuple(found.values())
 
 
-def _key_path(location: KeyPath) -> KeyPath:
+def _key_path(location: KeyPath, model: type[BaseModel] | None) -> KeyPath:
     """The place in the file: pydantic's location without the arms of its unions."""
     path: list[str | int] = []
-    model: type[BaseModel] | None = Feed
     for step in location:
         path.append(step)
         if isinstance(step, int):  # an item of a list of sections, whose keys come next
@@ -92,7 +98,7 @@ def _problem(document: YamlDocument, path: KeyPath, details: ErrorDetails) -> Fe
     """One of pydantic's errors in our words."""
     key = dotted(path)
     if details["type"] == "extra_forbidden":
-        known = _known_keys(path[:-1])
+        known = _known_keys(path[:-1], model_of(document))
         near = get_close_matches(str(path[-1]), known, n=1)
         return FeedProblem(
             *document.place_of(path),
@@ -103,7 +109,7 @@ def _problem(document: YamlDocument, path: KeyPath, details: ErrorDetails) -> Fe
         )
     if details["type"] == "missing":
         place = document.place_of(path, is_missing=True)
-        return FeedProblem(*place, key, "missing", accepted=_accepted(path))
+        return FeedProblem(*place, key, "missing", accepted=_accepted(path, model_of(document)))
     reason = str(details["msg"]) if details["type"] == "refused" else ""
     if details["type"] == "string_type" and path in document.texts:
         reason = "it does not read as text, put it in quotes"
@@ -113,7 +119,8 @@ def _problem(document: YamlDocument, path: KeyPath, details: ErrorDetails) -> Fe
 def _refused(document: YamlDocument, path: KeyPath, reason: str) -> FeedProblem:
     words = "is not accepted" + (f": {reason}" if reason else "")
     value = _shown_value(document, path)
-    return FeedProblem(*document.place_of(path), dotted(path), words, value, _accepted(path))
+    accepted = _accepted(path, model_of(document))
+    return FeedProblem(*document.place_of(path), dotted(path), words, value, accepted)
 
 
 def _shown_value(document: YamlDocument, path: KeyPath) -> str:
@@ -164,9 +171,8 @@ def _fields(model: type[BaseModel] | None) -> Iterator[_Field]:
         )
 
 
-def _known_keys(path: KeyPath) -> list[str]:
+def _known_keys(path: KeyPath, model: type[BaseModel] | None) -> list[str]:
     """The keys that the section at this path may have."""
-    model: type[BaseModel] | None = Feed
     for step in path:
         if isinstance(step, str):
             field = _field(model, step)
@@ -174,9 +180,8 @@ def _known_keys(path: KeyPath) -> list[str]:
     return [each.name for each in _fields(model)]
 
 
-def _accepted(path: KeyPath) -> str | None:
+def _accepted(path: KeyPath, model: type[BaseModel] | None) -> str | None:
     """Says what the field at this path accepts, in its own words; a Spark property has none."""
-    model: type[BaseModel] | None = Feed
     found: _Field | None = None
     for step in path:
         if found is not None and found.is_mapping:

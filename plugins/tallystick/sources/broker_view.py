@@ -95,6 +95,10 @@ class KafkaBrokerView:
         """The topic's identity alone."""
         return self._topics.identity(topic)
 
+    def topics(self) -> Collection[str]:
+        """The names of all topics."""
+        return self._topics.names()
+
     def offsets_at(
         self, topic: str, instant: datetime, partitions: Collection[int]
     ) -> Mapping[int, int | None]:

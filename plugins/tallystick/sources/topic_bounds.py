@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from tallystick.domain.batches.states import Isolation
 from tallystick.domain.logs.snapshot import PartitionBounds
@@ -86,6 +87,10 @@ class TopicBounds:
         return patiently(
             lambda left: described(topic, left).topic_id, seconds=self._patience_seconds
         )
+
+    def names(self) -> Collection[str]:
+        """The names of all topics that our user may describe."""
+        return patiently(self._names, seconds=self._patience_seconds)
 
     def policy(self, topic: str) -> TopicPolicy:
         """The topic's cleanup policy and retention as they are now."""
@@ -237,6 +242,16 @@ class TopicBounds:
             reason = f"no offsets came for {_some(sorted(missing))} of {topic!r}"
             raise self._connections.again(reason)
         return found
+
+    def _names(self, left: SecondsLeft) -> Collection[str]:
+        request = MetadataRequest(
+            min_version=1, max_version=9, topics=None, allow_auto_topic_creation=False
+        )
+        answer = self._connections.send(self._connections.any_node(), request, left)
+        # A cluster without a broker that it knows is one that has not begun.
+        if not answer.brokers:
+            raise self._connections.again("it knows no broker yet")
+        return {each.name for each in answer.topics}
 
     def _policy(self, topic: str, left: SecondsLeft) -> TopicPolicy:
         request = _configs_of(_TOPIC_RESOURCE, topic, *_POLICY)

@@ -70,9 +70,10 @@ PageReader = Annotated[User, Depends(reader)]
 
 
 async def visible_among(user: User, feeds: Iterable[FeedName]) -> Collection[FeedName]:
-    """Returns the feeds whose ingest DAG this user may read."""
-    ids = {dag_id_of(INGEST, each): each for each in feeds}
-    return {ids[each] for each in await run_in_threadpool(_readable, user, list(ids))}
+    """Returns the feeds whose ingest DAG this user may read; those of a group share it."""
+    asked = {each: dag_id_of(INGEST, each) for each in feeds}
+    readable = await run_in_threadpool(_readable, user, list({*asked.values()}))
+    return {each for each, dag_id in asked.items() if dag_id in readable}
 
 
 async def runs_visible_among(

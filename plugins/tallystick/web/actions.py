@@ -32,6 +32,7 @@ from tallystick.domain.rules.waivers import WaiverWish, as_read, still_to_come
 from tallystick.errors import EvidenceChanged
 from tallystick.orchestration.dag_ids import INGEST, RECONCILE, REPAIR, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED, conf_of
+from tallystick.settings.group_names import group_of
 from tallystick.web.access import (
     PageReader,
     SignedIn,
@@ -307,6 +308,8 @@ async def _begun(
     by: Asker, kind: str, feed: FeedName, conf: Mapping[str, object], wish: RunWish
 ) -> AskedRunPart:
     dag_id = dag_id_of(kind, feed)
+    if group_of(feed) != feed:
+        conf = {**conf, "feed": feed}
     return await begin_run(by.airflow, by.user, dag_id, conf, unpause=wish.unpause)
 
 
@@ -316,9 +319,10 @@ async def retire_feed(
 ) -> RetiredAnswer:
     """With what the feed has ended.
 
-    A feed whose file is there, broken or not, would be planned again: it is refused.
+    A feed whose file is there, broken or not, would be planned again: it is refused. One of a
+    group is left out from then on.
     """
-    if not await is_gone(feed):
+    if group_of(feed) == feed and not await is_gone(feed):
         raise HTTPException(409, f"Feed {feed} has a file: take it away first.")
     if not await by.desk.ask(lambda ledger: ledger.feed_heads(feed, most_runs=0)):
         raise not_found(f"feed {feed}")

@@ -234,6 +234,8 @@ class AskedRunPart(Part):
     ended_at: datetime | None
     plan: DryRunPart | None
     """Of a dry run that has come so far."""
+    feed: str | None = None
+    """Which one it names, of those that share the DAG; null elsewhere, and where it is of all."""
 
     @property
     def is_under_way(self) -> bool:
@@ -285,6 +287,8 @@ class RunAnswer(Part):
     """What failed first at the front."""
     is_paused: bool = False
     """True for a run of a DAG that begins none now."""
+    feeds: Mapping[str, Verdict] | None = None
+    """Of a run for all feeds of a group; null elsewhere."""
 
 
 class RetiredAnswer(Part):

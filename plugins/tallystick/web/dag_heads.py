@@ -19,6 +19,7 @@ from sqlalchemy import String, and_, cast, false, func, or_
 
 from tallystick.domain.identities import FeedName
 from tallystick.orchestration.dag_ids import SCHEDULED, TAG, dag_id_of, feed_of
+from tallystick.settings.group_names import group_of
 from tallystick.web.failed_tries import failed_tries
 
 _ENDS_WITHIN: Final = timedelta(days=1)
@@ -53,7 +54,12 @@ class DagHead:
 
 
 DagHeads = Mapping[FeedName, Mapping[str, DagHead]]
-"""By feed and kind."""
+"""By feed or group, and kind."""
+
+
+def heads_of(dags: DagHeads, feed: str) -> Mapping[str, DagHead]:
+    """The feed's DAGs by kind, which are its group's where it has one."""
+    return dags.get(FeedName(group_of(feed)), {})
 
 
 async def dag_heads(feed: FeedName | None = None) -> DagHeads:

@@ -17,9 +17,10 @@ from fastapi.concurrency import run_in_threadpool
 from tallystick.domain.identities import FeedName
 from tallystick.domain.plain_json import from_plain
 from tallystick.errors import ConfigurationError
-from tallystick.orchestration.dag_ids import INGEST, REPAIR, TAG, dag_id_of
+from tallystick.orchestration.dag_ids import INGEST, REPAIR, TAG, dag_id_of, feed_of
 from tallystick.orchestration.repair_conf import digests_of, numbers_of
 from tallystick.orchestration.run_context import SHOWN
+from tallystick.settings.group_names import group_of
 from tallystick.web.access import User
 from tallystick.web.airflow_rest import AirflowRefused, AirflowRest
 from tallystick.web.answers import AskedRunPart, DryRunPart, RepairsAnswer
@@ -58,7 +59,7 @@ async def repairs_of(
         )
     except AirflowRefused:
         return None
-    runs = [_run_part(each) for each in found["dag_runs"]]
+    runs = [_run_part(each) for each in found["dag_runs"] if _feed_in(each) in (None, feed)]
     if about is not None:
         runs = [each for each in runs if about in each.findings]
     runs = [*[await _with_plan(airflow, user, each) for each in runs[:1]], *runs[1:]]
@@ -124,11 +125,19 @@ def _run_part(run: Mapping[str, Any]) -> AskedRunPart:
         is_dry_run=bool(conf.get("dry_run", is_repair)),
         findings=_named_in(conf, numbers_of) if is_repair else (),
         evidence=_named_in(conf, digests_of) if is_repair else (),
+        feed=_feed_in(run),
         asked_by=run.get("triggering_user_name"),
         queued_at=_instant(run.get("queued_at")),
         ended_at=_instant(run.get("end_date")),
         plan=None,
     )
+
+
+def _feed_in(run: Mapping[str, Any]) -> str | None:
+    """The feed of its group that a run names; a conf may hold anything."""
+    named = (run.get("conf") or {}).get("feed")
+    is_one = isinstance(named, str) and group_of(named) == feed_of(run["dag_id"])
+    return named if is_one else None
 
 
 def _instant(text: str | None) -> datetime | None:

@@ -44,6 +44,7 @@ from tallystick.web.airflow_rest import AirflowRest
 from tallystick.web.answers import AskedRunPart, RepairsAnswer
 from tallystick.web.dag_runs import is_ours, repairs_of
 from tallystick.web.desk import LedgerDesk
+from tallystick.web.groups import feeds_in_group, of_group
 from tallystick.web.history import newest_first
 from tallystick.web.reading import Search
 from tallystick.web.routes import (
@@ -54,6 +55,7 @@ from tallystick.web.routes import (
     Id,
     Name,
     Number,
+    OneOf,
     Skip,
     Until,
     What,
@@ -145,6 +147,9 @@ async def one_feed(
         ),
     )
     if answer is None:
+        if await desk.ask(partial(feeds_in_group, group=feed)):
+            found = of_group(await routes.feeds(user, desk), feed)
+            return _page(request, "feeds.html", answer=found, group=feed)
         if not signs and not await is_ours(dag_id_of(INGEST, feed)):
             raise not_found(f"feed {feed}")
         return _page(request, "no_plan.html", feed=feed, signs=signs)
@@ -243,12 +248,18 @@ async def dag(
 
 @pages.get("/run")
 async def run(
-    request: Request, user: PageReader, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id
+    request: Request,
+    user: PageReader,
+    desk: Desk,
+    airflow: Airflow,
+    dag_id: Id,
+    run_id: Id,
+    feed: OneOf = None,
 ) -> Response:
     """The tab of a run, and where its tasks link to."""
     if feed_of(dag_id) is None:
         return _page(request, "other_dag.html", dag_id=dag_id, kinds=KINDS)
-    answer = await routes.run_for(user, desk, airflow, dag_id, run_id)
+    answer = await routes.run_for(user, desk, airflow, dag_id, run_id, feed)
     is_dry_repair = answer.asked and answer.asked.is_dry_run and dag_id.startswith(f"{REPAIR}_")
     acts = await _acts(user, airflow, FeedName(answer.feed)) if is_dry_repair else None
     return _page(request, "run.html", answer=answer, acts=acts)
@@ -368,6 +379,7 @@ def _template(name: str) -> Template:
     ours = (PackageLoader(f"tallystick.{each}", "page") for each in ("web", "report"))
     made = environment(ChoiceLoader(list(ours)))
     made.globals["most_named"] = MOST_NAMED
+    made.globals["dag_id_of"] = dag_id_of
     made.filters["json"] = _indented
     made.filters["instant"] = _time
     made.filters["spans"] = spans_of

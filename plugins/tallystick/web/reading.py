@@ -24,6 +24,7 @@ from tallystick.ledger.reports import ShownBounds
 from tallystick.orchestration.dag_ids import REPAIR, SCHEDULED, dag_id_of
 from tallystick.orchestration.repair_conf import MOST_NAMED
 from tallystick.report.documents import explained, holes_part
+from tallystick.settings.group_names import group_of
 from tallystick.web.answers import (
     AskedRunPart,
     FeedAnswer,
@@ -38,9 +39,9 @@ from tallystick.web.answers import (
     WaiverRequestPart,
 )
 from tallystick.web.broken_files import Broken
-from tallystick.web.dag_heads import DagHeads
+from tallystick.web.dag_heads import DagHeads, heads_of
 from tallystick.web.landed import ranges_of
-from tallystick.web.signs import signs_of
+from tallystick.web.signs import signs_of, signs_of_dags
 
 RUNS_OF_LIST: Final = 3
 RUNS_OF_FEED: Final = 10
@@ -87,7 +88,9 @@ def in_short(
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     answers = {each.feed: each for each in feeds}
     living = {each for each in dags if any(not dag.is_stale for dag in dags[each].values())}
-    others = {each for each in living | broken.keys() if each and each not in answers}
+    # What is wrong with the DAGs of a group is told once, not of each of its feeds.
+    groups = {group_of(each) for each in answers} - answers.keys()
+    others = {each for each in living | broken.keys() if each and each not in answers} - groups
     names = [*answers, *sorted(others)]
     of_all = [
         Sign(feed=None, said=f"Airflow reads no feed: {each}", since=None, act="Mend that file.")
@@ -95,21 +98,31 @@ def in_short(
     ]
     signs = of_all + [
         sign
+        for group in sorted(groups)
+        for sign in signs_of_dags(
+            group, heads_of(dags, group), now, broken.get(FeedName(group), ())
+        )
+    ]
+    signs += [
+        sign
         for name in names
         for sign in signs_of(
             name,
             answers.get(name),
-            dags.get(FeedName(name), {}),
+            heads_of(dags, name),
             requests.get(name, ()),
             now,
             ended.get(name),
             broken.get(FeedName(name), ()),
+            tells_dags=group_of(name) not in groups,
         )
     ]
     return FeedsAnswer(
         feeds=[with_next_runs(each, dags) for each in feeds],
         known=len(names),
-        wrong=list(dict.fromkeys(each.feed for each in signs if each.feed)),
+        wrong=list(
+            dict.fromkeys(each.feed for each in signs if each.feed and each.feed not in groups)
+        ),
         signs=signs,
         recent=recent,
         today=today,
@@ -142,7 +155,7 @@ def with_next_runs(answer: FeedAnswer, dags: DagHeads) -> FeedAnswer:
         next_runs=[
             NextRunPart(dag_id=each.dag_id, at=each.next_at, is_paused=each.is_paused)
             for kind in SCHEDULED
-            if (each := dags.get(FeedName(answer.feed), {}).get(kind)) and not each.is_stale
+            if (each := heads_of(dags, answer.feed).get(kind)) and not each.is_stale
         ]
     )
 

@@ -18,6 +18,7 @@ from tallystick.domain.report.troubles import Trouble
 from tallystick.domain.verdicts import Verdict
 from tallystick.orchestration.dag_ids import feed_of
 from tallystick.report.whereabouts import FOUND_BY, FindDocument, whereabouts
+from tallystick.settings.group_names import group_of
 from tallystick.web import landed, reading, stored_reports
 from tallystick.web.access import (
     SIGNED_IN,
@@ -49,10 +50,11 @@ from tallystick.web.answers import (
     Sign,
 )
 from tallystick.web.broken_files import broken_files
-from tallystick.web.dag_heads import dag_heads
+from tallystick.web.dag_heads import dag_heads, heads_of
 from tallystick.web.dag_runs import is_paused, repairs_of, run_of_airflow
 from tallystick.web.desk import LedgerDesk
 from tallystick.web.failed_tries import tries_of_run
+from tallystick.web.groups import feeds_in_group
 from tallystick.web.history import history_of
 from tallystick.web.signs import signs_of
 
@@ -72,6 +74,7 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 # No database takes a NUL, and none of our numbers is larger than one of its own.
 _TEXT: Final[dict[str, Any]] = {"max_length": 250, "pattern": r"^[^\x00]+$"}
 Id = Annotated[str, Query(**_TEXT)]
+OneOf = Annotated[str | None, Query(**_TEXT)]
 What = Annotated[str, Query(**_TEXT | {"max_length": 1000})]
 Name = Annotated[str, Path(**_TEXT)]
 Before = Annotated[int, Query(ge=1, lt=2**63)]
@@ -169,9 +172,9 @@ async def feed_with_signs(
             ledger.ended_feeds(),
         )
     )
-    dags, broken = await dag_heads(feed), (await broken_files()).get(feed, ())
+    dags, broken = await dag_heads(feed), (await broken_files()).get(FeedName(group_of(feed)), ())
     answer, troubles = found or (None, ())
-    known, waiting = dags.get(feed, {}), requests.get(feed, ())
+    known, waiting = heads_of(dags, feed), requests.get(feed, ())
     told = signs_of(feed, answer, known, waiting, now, ended.get(feed), broken)
     signs = await _seen_by(user, told)
     return answer and reading.with_next_runs(answer, dags), troubles, signs
@@ -274,9 +277,13 @@ async def finding(number: Number, user: SignedIn, desk: Desk) -> FindingAnswer:
 
 
 @api.get("/run")
-async def run(user: SignedIn, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id) -> RunAnswer:
-    """What one run of one of our DAGs has planned, landed, proven and found."""
-    return await run_for(user, desk, airflow, dag_id, run_id)
+async def run(
+    user: SignedIn, desk: Desk, airflow: Airflow, dag_id: Id, run_id: Id, feed: OneOf = None
+) -> RunAnswer:
+    """What one run of one of our DAGs has planned, landed, proven and found; of a group's DAG for
+    one of its feeds.
+    """
+    return await run_for(user, desk, airflow, dag_id, run_id, feed)
 
 
 async def found_for(user: User, desk: LedgerDesk, number: int) -> FindingAnswer:
@@ -302,22 +309,33 @@ async def _tries_seen_by(user: User, dag_id: str, run_id: str) -> Sequence[Faile
 
 async def is_gone(feed: FeedName) -> bool:
     """True for a feed without a file: Airflow has none of its DAGs, and none that is broken."""
-    known = (await dag_heads(feed)).get(feed, {}).values()
-    return all(each.is_stale for each in known) and feed not in await broken_files()
+    known = heads_of(await dag_heads(feed), feed).values()
+    return all(each.is_stale for each in known) and group_of(feed) not in await broken_files()
 
 
 async def run_for(
-    user: User, desk: LedgerDesk, airflow: AirflowRest, dag_id: str, run_id: str
+    user: User,
+    desk: LedgerDesk,
+    airflow: AirflowRest,
+    dag_id: str,
+    run_id: str,
+    one: str | None = None,
 ) -> RunAnswer:
-    """The run, if the user may see its DAG and its feed."""
-    feed = feed_of(dag_id)
-    if feed is None:
+    """The run, if the user may see its DAG and its feed; of a group's, what `one` feed has of it.
+
+    Without one, and where the run itself names none, all feeds of the group are named.
+    """
+    group = feed_of(dag_id)
+    if group is None or group_of(one or group) != group:
         raise not_found(f"feed of DAG {dag_id}")
-    await require_visible(user, feed)
+    await require_visible(user, group)
     await require_run_visible(user, dag_id)
+    asked = await run_of_airflow(airflow, user, dag_id, run_id)
+    feed = FeedName(one or (asked.feed if asked and asked.feed else group))
     owner = Owner(f"{dag_id}/{run_id}")
     answer = await desk.ask(partial(reading.run_of, feed=feed, owner=owner))
-    asked = await run_of_airflow(airflow, user, dag_id, run_id)
+    if feed == group and answer.planned_at is None:
+        answer = answer.but(feeds=await desk.ask(partial(feeds_in_group, group=group)))
     if asked is None:
         return answer
     tries = await _tries_seen_by(user, dag_id, run_id)

@@ -32,6 +32,8 @@ def signs_of(
     now: datetime,
     ended_at: datetime | None = None,
     broken: Sequence[str] = (),
+    *,
+    tells_dags: bool = True,
 ) -> Sequence[Sign]:
     """All that is wrong with the feed, what should be seen first at the front.
 
@@ -44,7 +46,7 @@ def signs_of(
         return [Sign(feed=feed, said=said, since=ended_at, act=act)]
     return [
         *_of_verdict(feed, answer),
-        *_of_dags(feed, answer, dags, now, broken),
+        *(_of_dags(feed, answer is not None, dags, now, broken) if tells_dags else ()),
         *_of_age(feed, answer, dags, now),
         *_of_requests(feed, requests),
     ]
@@ -65,9 +67,16 @@ def _of_verdict(feed: str, answer: FeedAnswer | None) -> Iterator[Sign]:
     yield Sign(feed=feed, said=said, since=answer.open_since, act=act)
 
 
+def signs_of_dags(
+    group: str, dags: Mapping[str, DagHead], now: datetime, broken: Sequence[str]
+) -> Sequence[Sign]:
+    """What is wrong with the DAGs that the feeds of a group share, and with its file."""
+    return list(_of_dags(group, True, dags, now, broken))
+
+
 def _of_dags(
     feed: str,
-    answer: FeedAnswer | None,
+    is_on_record: bool,
     dags: Mapping[str, DagHead],
     now: datetime,
     broken: Sequence[str],
@@ -79,7 +88,7 @@ def _of_dags(
         more = f", and {counted('problem', len(broken) - 1)} more" if broken[1:] else ""
         said, act = f"Its file is broken: {broken[0]}{more}", "Mend it: tallystick feed check."
         yield Sign(feed=feed, said=said, since=max(parsed, default=None), act=act)
-    elif gone and (answer or known):
+    elif gone and (is_on_record or known):
         yield Sign(
             feed=feed,
             said=f"Airflow has no {dag_id_of(gone[0], feed)}: the feed's file is gone",

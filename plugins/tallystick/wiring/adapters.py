@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
@@ -23,7 +23,7 @@ import tallystick
 from tallystick.ledger.ledger import Ledger
 from tallystick.ports.spark_runner import SparkRunner
 from tallystick.settings.connections import Connection
-from tallystick.settings.feed import Feed
+from tallystick.settings.feed import Feed, FeedFile
 from tallystick.settings.feeds import feed_names, feeds_folder
 from tallystick.settings.hdfs_connection import WebHdfsConnection
 from tallystick.settings.kafka_connection import KafkaConnection
@@ -34,6 +34,9 @@ from tallystick.spark.installed_spark import require_hadoop_conf, require_kubern
 from tallystick.spark.kafka_access import KafkaAccess, access_from, kafka_access, secrets_text
 from tallystick.spark.place import SparkPlace
 from tallystick.workflows.services import Services
+
+if TYPE_CHECKING:
+    from tallystick.sources.broker_view import KafkaBrokerView
 
 ConnectionOf = Callable[[str], Connection]
 UrlOf = Callable[[str], str]
@@ -163,6 +166,14 @@ def _access(feed: Feed, kafka: KafkaConnection, engine: ConnectServer | SparkPla
     return access_from(engine, kafka.properties, where=f"connection {feed.spark.connection}")
 
 
+def open_broker(feed: FeedFile, connection_of: ConnectionOf) -> KafkaBrokerView:
+    """The Kafka of the feed, or of a group, alone; raises as `open_services`."""
+    from tallystick.sources.broker_view import KafkaBrokerView
+
+    kafka = KafkaConnection.of(connection_of(feed.source.connection))
+    return KafkaBrokerView(kafka.properties, now=WallClock().now, connection=feed.source.connection)
+
+
 @contextmanager
 def open_services(
     feed: Feed,
@@ -176,7 +187,6 @@ def open_services(
     `connect_server`. Raises ConnectionMissing or
     ConfigurationError for the first connection that is missing or wrong.
     """
-    from tallystick.sources.broker_view import KafkaBrokerView
     from tallystick.sources.frontier_group import KafkaFrontierGroup
     from tallystick.sources.second_reader import LibrdkafkaReader
     from tallystick.storage.name_nodes import NameNodes
@@ -188,11 +198,7 @@ def open_services(
     engine = _engine(feed, connection_of, url_of)
     access = _access(feed, kafka, engine)
     with ExitStack() as stack:
-        broker = stack.enter_context(
-            KafkaBrokerView(
-                kafka.properties, now=WallClock().now, connection=feed.source.connection
-            )
-        )
+        broker = stack.enter_context(open_broker(feed, connection_of))
         ledger = Ledger(dsn)
         stack.callback(ledger.close)
         name_nodes = NameNodes(

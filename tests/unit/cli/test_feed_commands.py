@@ -26,6 +26,22 @@ def test_list(cli: CommandLine) -> None:
     ]
 
 
+def test_a_file_of_many_topics_is_listed_checked_and_shown_and_so_is_each_feed(
+    cli: CommandLine,
+) -> None:
+    text = FEED_FILE.format(name="events", until="now")
+    cli.write("events", text.replace("topic: orders", "topics: 'orders.*'"))
+    assert "events  orders.*  0 * * * * UTC" in cli("feed", "list").out
+    assert cli("feed", "check").out == "feeds: 1 feed in order, 0 problems.\n"
+    assert "topics: orders.*" in cli("feed", "show", "events").out
+    told = cli("feed", "show", "events--orders_-eu")
+    assert told.code == 0
+    assert "feed: events--orders_-eu" in told.out
+    assert "topic: orders.eu" in told.out
+    refused = cli("feed", "show", "events--clicks")
+    assert (refused.code, "a topic that matches 'orders.*'" in refused.err) == (2, True)
+
+
 def test_a_broken_file_hides_no_other_feed(cli: CommandLine) -> None:
     cli.write("orders")
     cli.write("bad", until="noww")
