@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -11,7 +14,11 @@ from confluent_kafka.admin import AdminClient
 from tallystick.domain.logs.snapshot import PartitionBounds, RecordEvidence
 from tallystick.domain.rows.record_hash import record_hash
 from tallystick.errors import TopicUnknown
+from tallystick.settings.connections import connection_in
+from tallystick.settings.feed_group import FeedGroup
+from tallystick.settings.feeds import feeds_of_group, file_as_written
 from tallystick.sources.broker_view import KafkaBrokerView
+from tallystick.wiring.adapters import open_broker
 from tests.support.kafka_producers import AWKWARD, Message, TransactionalProducer, messages, produce
 from tests.support.kafka_reading import seen_records
 from tests.support.kafka_records import Record
@@ -198,3 +205,20 @@ def test_a_closed_view_opens_again(kafka: str, view: KafkaBrokerView) -> None:
         assert view.snapshot(topic).partitions[0].high_watermark == 1
         assert record_at(view, topic, 0) is not None
         view.close()
+
+
+def test_the_feeds_of_a_pattern_are_the_clusters_topics_that_match(
+    kafka: str, tmp_path: Path
+) -> None:
+    (tmp_path / "events.yaml").write_text(
+        "feed: events\nsource: {topics: 'Group\\.[0-9a-f]+'}\ntarget: {root: /data}\n"
+        'schedule: {cron: "0 * * * *", start_date: 2026-11-01}\n'
+    )
+    group = file_as_written(tmp_path, "events")
+    assert isinstance(group, FeedGroup)
+    topic = create_topic(kafka, f"Group.{uuid4().hex[:12]}")
+    connections = partial(connection_in, {"KAFKA_BOOTSTRAP_SERVERS": kafka})
+    with open_broker(group, connections) as broker:
+        found = feeds_of_group(tmp_path, group, broker.topics())
+    assert found == [f"events--_group_-{topic.removeprefix('Group.')}"]
+    assert group.feed(found[0]).source.topic == topic

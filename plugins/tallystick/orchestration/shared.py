@@ -52,8 +52,6 @@ from tallystick.settings.group_names import group_of
 log = logging.getLogger(__name__)
 
 FEEDS_TASK: Final = "feeds"
-LAND_TASK: Final = "land"
-RECONCILE_TASK: Final = "reconcile"
 JUDGE_TASK: Final = "judge"
 _MOST_TOLD: Final = 8
 _ONLY: Final = "The name of a feed, to do this for no other one. Empty: for all."
@@ -100,32 +98,46 @@ def feeds_to_land(group: FeedGroup) -> list[str]:
 
 def shared_ingest_dag(group: FeedGroup) -> DAG:
     """The DAG that lands all feeds of the group."""
-    with feed_dag(
-        INGEST,
-        group,
-        words=_WORDS.format(group=group.name, topics=group.source.topics),
-        schedule=CronDataIntervalTimetable(group.schedule.cron, timezone=group.schedule.timezone),
-        max_active_runs=1,
-        description=f"Lands topics like {group.source.topics} below {group.target.root}",
-    ) as dag:
-        _mapped(group, feeds_to_land, LAND_TASK, land, pool=group.spark.pool)
-    params = form(group)
-    del params["dry_run"]
-    dag.params = {**params, "feed": feed_param(_ONLY)}
+    timetable = CronDataIntervalTimetable(group.schedule.cron, timezone=group.schedule.timezone)
+    dag = _mapped_dag(INGEST, group, timetable, feeds_to_land, land, pool=group.spark.pool)
+    of_window = {name: each for name, each in form(group).items() if name != "dry_run"}
+    dag.params = {**of_window, "feed": feed_param(_ONLY)}
     return dag
 
 
 def shared_reconcile_dag(group: FeedGroup) -> DAG:
     """The DAG that proves them."""
+    timetable = CronTriggerTimetable(group.reconcile.cron, timezone=group.schedule.timezone)
+    return _mapped_dag(RECONCILE, group, timetable, feeds_on_record, reconcile)
+
+
+def _mapped_dag(
+    kind: str,
+    group: FeedGroup,
+    timetable: object,
+    feeds_now: Callable[[FeedGroup], list[str]],
+    work: Callable[[Feed, Context], str | None],
+    **limits: Any,
+) -> DAG:
     with feed_dag(
-        RECONCILE,
+        kind,
         group,
-        words=_WORDS.format(group=group.name, topics=group.source.topics),
-        schedule=CronTriggerTimetable(group.reconcile.cron, timezone=group.schedule.timezone),
+        words=_WORDS.format(group=group.name, topics=group.reads),
+        schedule=timetable,
         max_active_runs=1,
-        description=f"Compares what was landed of topics like {group.source.topics}",
+        description=f"One run for the feeds of all topics like {group.reads}",
     ) as dag:
-        _mapped(group, feeds_on_record, RECONCILE_TASK, reconcile)
+        feeds = FeedsTask(task_id=FEEDS_TASK, group=group, feeds_now=feeds_now)
+        done = FeedTask.partial(
+            task_id=work.__name__,
+            feed=group,
+            work=work,
+            outlets=[alias_of(group.name)],
+            max_active_tis_per_dagrun=DRIVERS_PER_RUN,
+            map_index_template=_NAME,
+            **limits,
+        ).expand(feed_name=feeds.output)
+        JudgeTask(task_id=JUDGE_TASK, told=done.output, trigger_rule=TriggerRule.ALL_DONE)
     dag.params = {"feed": feed_param(_ONLY)}
     return dag
 
@@ -155,26 +167,6 @@ def shared_deadline_dag(group: FeedGroup) -> DAG | None:
             ).expand(feed_name=feeds.output)
             complete >> told.as_teardown()
     return dag
-
-
-def _mapped(
-    group: FeedGroup,
-    feeds_now: Callable[[FeedGroup], list[str]],
-    task_id: str,
-    work: Callable[[Feed, Context], str | None],
-    **limits: Any,
-) -> None:
-    feeds = FeedsTask(task_id=FEEDS_TASK, group=group, feeds_now=feeds_now)
-    done = FeedTask.partial(
-        task_id=task_id,
-        feed=group,
-        work=work,
-        outlets=[alias_of(group.name)],
-        max_active_tis_per_dagrun=DRIVERS_PER_RUN,
-        map_index_template=_NAME,
-        **limits,
-    ).expand(feed_name=feeds.output)
-    JudgeTask(task_id=JUDGE_TASK, told=done.output, trigger_rule=TriggerRule.ALL_DONE)
 
 
 class JudgeTask(BaseOperator):

@@ -335,7 +335,7 @@ async def run_for(
     owner = Owner(f"{dag_id}/{run_id}")
     answer = await desk.ask(partial(reading.run_of, feed=feed, owner=owner))
     if feed == group and answer.planned_at is None:
-        answer = answer.but(feeds=await desk.ask(partial(feeds_in_group, group=group)))
+        answer = answer.but(feeds=await desk.ask(partial(feeds_in_group, group=group)) or None)
     if asked is None:
         return answer
     tries = await _tries_seen_by(user, dag_id, run_id)
