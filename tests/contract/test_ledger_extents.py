@@ -173,8 +173,8 @@ def test_an_offset_that_two_findings_are_about_counts_once() -> None:
 DAY = datetime.fromisoformat("2026-11-25T00:00+00:00")
 SEEN = datetime.fromisoformat("2026-11-28T02:00+00:00")
 OF_A_DAY = Extent(
-    offsets=3_000, rows=2_760, since=DAY, until=DAY + timedelta(days=1), kept=3_000,
-    kept_until=DAY + timedelta(days=7), looked_at=SEEN,
+    offsets=3_000, rows=2_760, since=DAY, until=DAY + timedelta(days=1), is_by_time=True,
+    kept=3_000, kept_until=DAY + timedelta(days=7), looked_at=SEEN,
 )  # fmt: skip
 
 
@@ -192,6 +192,8 @@ OF_A_DAY = Extent(
          " 2026-11-28 02:00Z)."),
         ({"rows": None, "offsets": 1, "kept": 1, "since": None, "kept_until": None}, "W1",
          "SUSPECTED", "1 offset waits. Kafka has all of them (seen 2026-11-28 02:00Z)."),
+        ({"is_by_time": False, "kept": None, "looked_at": None}, "A8", "PROVEN_LOSS",
+         "2 760 rows landed under 2026-11-25 are missing."),
         ({"until": None, "looked_at": None}, "B2", "PROVEN_DUP",
          "2 760 rows of the batch of 2026-11-25 00:00Z are there twice."),
     ],

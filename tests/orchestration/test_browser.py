@@ -25,7 +25,7 @@ from tests.support.report_documents import a_document, a_finding
 
 pytestmark = [pytest.mark.usefixtures("airflow_database"), pytest.mark.filterwarnings("default")]
 RUN = "manual__page"
-DARK, LIGHT = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+DARK, LIGHT = "rgb(22, 29, 45)", "rgb(255, 255, 255)"
 TABS = ("drawings", "partitions", "runs", "batches")
 TABS_OF = {
     "Coverage": ["Coverage", "Frontier", "Produced and landed", "Holes by class", "Scrub age"],

@@ -71,6 +71,18 @@ def test_each_failed_try_is_told_with_its_sentence_and_leads_to_its_log(
     assert place.client("vera").get(f"/api/run?{failed}").json()["failed_tries"] == []
 
 
+def test_a_run_that_fails_on_its_findings_alone_is_told_by_them(stage: Stage, dags: Any) -> None:
+    assert run(dags["ingest_orders"]).state == "success"
+    next(stage.story.directory.joinpath("landing").rglob("*.parquet")).unlink()
+    found = run(dags["reconcile_orders"])
+    assert found.tasks == {"reconcile": "success", "judge": "failed"}
+
+    signs = PagePlace(stage.story.dsn).client("vera").get("/api/feeds").json()["signs"]
+    assert [each["said"].partition(":")[0] for each in signs if "paused" not in each["said"]] == [
+        "PROVEN_LOSS"
+    ]
+
+
 def _without(place: PagePlace, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
     """Nobody may read these parts of a run."""
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity

@@ -71,6 +71,11 @@ class _Landed:
     before: _Before | None = None
     slices: defaultdict[int, list[FileSlice]] = field(default_factory=lambda: defaultdict(list))
 
+    @property
+    def is_by_time(self) -> bool:
+        """True where its window is the time of its records."""
+        return self.before is not None and self.before.is_by_time
+
     def rows_of(self, partition: int, first: int, end: int) -> int | None:
         """Rows of these offsets; None where a file begins or ends elsewhere."""
         held = [each for each in self.slices[partition] if each.meets(partition, first, end)]
@@ -112,6 +117,7 @@ class _Known:
             rows=landed.rows_of(found.partition, first, end) if landed else None,
             since=_since(landed),
             until=landed.row.window_until if landed else None,
+            is_by_time=landed is not None and landed.is_by_time,
             kept=self._kept(log, found.partition, first, end),
             kept_until=kept_until,
             looked_at=self.shown.looked_at if self.shown else None,
@@ -160,6 +166,7 @@ def _of_batch(landed: _Landed) -> Extent:
         rows=landed.row.record_count,
         since=_since(landed),
         until=landed.row.window_until,
+        is_by_time=landed.is_by_time,
     )
 
 

@@ -14,6 +14,10 @@ DEADLINE: Final = "deadline"
 KINDS: Final = (INGEST, RECONCILE, REPAIR, DEADLINE)
 SCHEDULED: Final = (INGEST, RECONCILE, DEADLINE)
 """A repair is begun by hand."""
+CHECK_TASK: Final = "check"
+JUDGE_TASK: Final = "judge"
+FAILS_ON_FINDINGS: Final = {INGEST: CHECK_TASK, RECONCILE: JUDGE_TASK}
+"""The task of a run that is red because of what was found, while all others are not."""
 TAG: Final = "tallystick"
 """In Airflow all of them bear it: others may have an id like ours."""
 

@@ -28,7 +28,7 @@ from tallystick.orchestration.airflow_releases import (
 )
 from tallystick.orchestration.batch_tasks import batch_tasks
 from tallystick.orchestration.connections import bounded_by_airflow, open_ledger, services_of
-from tallystick.orchestration.dag_ids import INGEST
+from tallystick.orchestration.dag_ids import CHECK_TASK, INGEST
 from tallystick.orchestration.failures import failed_as_said, failed_check, in_airflow_terms
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
@@ -50,7 +50,6 @@ log = logging.getLogger(__name__)
 FINISH_TASK: Final = "finish"
 PLAN_TASK: Final = "plan"
 ANNOUNCE_TASK: Final = "announce"
-CHECK_TASK: Final = "check"
 PLANNED_AT: Final = "planned_at"
 MOST_RANGES: Final = 80
 _BY_RECORD_TIME: Final = (

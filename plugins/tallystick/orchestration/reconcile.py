@@ -15,7 +15,7 @@ from tallystick.orchestration.airflow_releases import (
     DownstreamTasksSkipped,
 )
 from tallystick.orchestration.connections import services_of
-from tallystick.orchestration.dag_ids import RECONCILE
+from tallystick.orchestration.dag_ids import JUDGE_TASK, RECONCILE
 from tallystick.orchestration.failures import failed_check, in_airflow_terms
 from tallystick.orchestration.feed_dag import feed_dag
 from tallystick.orchestration.feed_task import FeedTask
@@ -27,7 +27,6 @@ from tallystick.settings.feed import Feed
 log = logging.getLogger(__name__)
 
 RECONCILE_TASK: Final = "reconcile"
-JUDGE_TASK: Final = "judge"
 FAILING: Final = "failing"
 
 

@@ -24,7 +24,7 @@ from tallystick.orchestration.airflow_releases import (
 )
 from tallystick.orchestration.batch_tasks import DRIVERS_PER_RUN
 from tallystick.orchestration.connections import open_ledger, services_of, topics_of
-from tallystick.orchestration.dag_ids import DEADLINE, INGEST, RECONCILE
+from tallystick.orchestration.dag_ids import DEADLINE, INGEST, JUDGE_TASK, RECONCILE
 from tallystick.orchestration.deadline import (
     BETWEEN,
     COMPLETE_TASK,
@@ -52,7 +52,6 @@ from tallystick.settings.group_names import group_of
 log = logging.getLogger(__name__)
 
 FEEDS_TASK: Final = "feeds"
-JUDGE_TASK: Final = "judge"
 _MOST_TOLD: Final = 8
 _ONLY: Final = "The name of a feed, to do this for no other one. Empty: for all."
 _NAME: Final = "{{ task.feed_name }}"

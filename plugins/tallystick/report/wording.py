@@ -213,9 +213,10 @@ def _time_text(extent: Extent) -> str:
         return ""
     if until is None:
         return f" of the batch of {since:%Y-%m-%d %H:%M}Z"
+    of = "of" if extent.is_by_time else "landed under"
     if until - since == timedelta(days=1) and since.time() == time():
-        return f" of {since:%Y-%m-%d}"
-    return f" of {window_text(Window(since, until))}"
+        return f" {of} {since:%Y-%m-%d}"
+    return f" {of} {window_text(Window(since, until))}"
 
 
 def _kept_text(extent: Extent) -> str:

@@ -18,8 +18,15 @@ from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import String, and_, cast, false, func, or_
 
 from tallystick.domain.identities import FeedName
-from tallystick.orchestration.dag_ids import SCHEDULED, TAG, dag_id_of, feed_of
+from tallystick.orchestration.dag_ids import (
+    FAILS_ON_FINDINGS,
+    SCHEDULED,
+    TAG,
+    dag_id_of,
+    feed_of,
+)
 from tallystick.settings.group_names import group_of
+from tallystick.web.answers import FailedTry
 from tallystick.web.failed_tries import failed_tries
 
 _ENDS_WITHIN: Final = timedelta(days=1)
@@ -39,7 +46,8 @@ class DagHead:
     """None where it is paused, begins after others only, or waits for a run to end."""
     failing_since: datetime | None = None
     """When the first of those runs was due that have failed, or have not ended in a day, and that
-    no green one has followed. Dry runs count for nothing."""
+    no green one has followed. Dry runs count for nothing, and so does a newest one that failed on
+    its findings alone: these tell it, as long as they stand."""
     failed_run: str | None = None
     """The newest of these."""
     is_stuck: bool = False
@@ -133,9 +141,14 @@ def _failing(
             since,
             run_id,
             state != "failed",
-            next(
-                (each.sentence for each in tries.get((dag_id, run_id), ()) if each.sentence), None
-            ),
+            next((each.sentence for each in failed if each.sentence), None),
         )
         for dag_id, since, run_id, state in found
+        if not _is_of_findings(dag_id, failed := tries.get((dag_id, run_id), ()))
     }
+
+
+def _is_of_findings(dag_id: str, tries: Sequence[FailedTry]) -> bool:
+    """True for a run of which only that task has failed which fails on what was found."""
+    failed = {each.task_id for each in tries if not each.is_tried_again}
+    return failed == {FAILS_ON_FINDINGS.get(dag_id.partition("_")[0])}

@@ -18,6 +18,7 @@ from tallystick.domain.report.document import ReportDocument
 from tallystick.domain.report.held_back import held_back_by
 from tallystick.domain.verdicts import Verdict
 from tallystick.errors import BrokerUnavailable, LedgerUnavailable
+from tallystick.ledger.ledger import Ledger
 from tallystick.workflows.landing.run import land_feed
 from tallystick.workflows.reconciling import reporting
 from tallystick.workflows.reconciling.reconciliation import reconcile
@@ -319,6 +320,8 @@ def test_holes_and_rows_are_of_all_generations(feed: Feed) -> None:
     assert (part.generation, part.rows, part.holes["control"]) == (2, 14, 2)
     assert document.band[0].frontier is None
     assert document.band[-1].frontier is not None
+    looks = Ledger(feed.story.dsn).look_places(FEED)
+    assert len(document.band) == len(looks), "the frontier moves between columns, too"
 
 
 def test_the_pages_of_old_reports_go_with_the_reports(feed: Feed) -> None:

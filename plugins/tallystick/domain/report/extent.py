@@ -24,6 +24,8 @@ class Extent:
     """That they hold; None where no committed file says it."""
     since: datetime | None = None
     """Where they were landed: under which time; None for what was not."""
+    is_by_time: bool = False
+    """True where that is the time of their records; else it is that of a run."""
     until: datetime | None = None
     """The end of that (excluded); None where they were landed without a window."""
     kept: int | None = None
@@ -54,6 +56,7 @@ def all_together(found: Iterable[tuple[Interval, Extent]]) -> Extent | None:
         rows=sum(rows) if is_parted and len(rows) == len(extents) else None,
         since=min((each.since for each in extents if each.since), default=None),
         until=max(ends) if ends and has_ends else None,
+        is_by_time=any(times := [each.is_by_time for each in extents if each.since]) and all(times),
         kept=sum(kept) if is_parted and len(kept) == len(extents) else None,
         kept_until=min((each.kept_until for each in extents if each.kept_until), default=None),
         looked_at=min((each.looked_at for each in extents if each.looked_at), default=None),

@@ -25,7 +25,12 @@ from tallystick.domain.report.completeness import (
     proving_looks,
     would_hold_back,
 )
-from tallystick.domain.report.coverage_map import borders_of, coverage_map, edges_of
+from tallystick.domain.report.coverage_map import (
+    MOST_COLUMNS,
+    borders_of,
+    coverage_map,
+    edges_of,
+)
 from tallystick.domain.report.document import (
     AgePart,
     BandPart,
@@ -189,7 +194,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     places = ledger.look_places(feed)
     complete = _completeness(ledger, feed, generations, told, stored, heard, places)
     by, proving = proving_looks(places)
-    in_time = sorted(places, key=lambda each: each.looked_at)
+    in_time = sorted(places, key=lambda each: (each.looked_at, each.snapshot_id))
     shown = _spread([(each.looked_at, each) for each in in_time], reconciled.taken_at)
     covering = shown
     if by is CompleteBy.RECORD_TIME:
@@ -199,7 +204,9 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
     looks = [found[each.snapshot_id] for each in covering.places if each.snapshot_id in found]
     if by is CompleteBy.RECORD_TIME:
         looks = [look_of_window(each, (), ()) for each in looks]
-    sums = ledger.look_sums([each.snapshot_id for each in shown.places])
+    # The frontier moves at each commit: it is drawn by more looks than columns begin at.
+    drawn = in_time[:: -(len(in_time) // MOST_COLUMNS + 1)][::-1]
+    sums = ledger.look_sums([each.snapshot_id for each in drawn])
     totals = ledger.landed_totals(
         feed,
         edges=covering.edges,
@@ -231,7 +238,7 @@ def _document(ledger: Ledger, feed: FeedName, reconciled: ReconcileReport) -> Re
         ),
         coverage=coverage_map(covering.edges, looks, generations, findings),
         columns=_column_parts(len(covering.edges) - 1, totals, looks),
-        band=_band_parts(shown.places, sums, totals, generations),
+        band=_band_parts(drawn, sums, totals, generations),
         ages=_age_parts(totals),
         second_reader=_compared_part(reconciled.second_read),
         warnings=tuple(reconciled.warnings),
