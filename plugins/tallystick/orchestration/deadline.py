@@ -20,7 +20,7 @@ from tallystick.settings.feed import Feed, FeedFile
 
 COMPLETE_TASK: Final = "complete"
 # As many windows can be waited for at once: a deferred task holds no slot.
-MOST_WINDOWS: Final = 1000
+_MOST_WINDOWS: Final = 1000
 BETWEEN: Final = timedelta(minutes=1)
 
 
@@ -34,14 +34,7 @@ def deadline_dag(feed: Feed) -> DAG | None:
     """A run for each window, from its end on; None for a feed without `complete_within`."""
     if feed.complete_within is None:
         return None
-    with feed_dag(
-        DEADLINE,
-        feed,
-        words=deadline_words(feed),
-        schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
-        description=f"Fails when a window of {feed.source.topic} is not complete in time",
-        max_active_runs=MOST_WINDOWS,
-    ) as dag:
+    with waiting_dag(feed) as dag:
         complete = WindowCompleteSensor(
             task_id=COMPLETE_TASK,
             feed=feed.name,
@@ -52,9 +45,16 @@ def deadline_dag(feed: Feed) -> DAG | None:
     return dag
 
 
-def deadline_words(feed: FeedFile) -> str:
-    """Says what the DAG is for, to who looks at it in Airflow."""
-    return _WORDS.format(feed=feed.name, within=feed.complete_within)
+def waiting_dag(feed: FeedFile) -> DAG:
+    """The DAG of a feed or a group, without tasks."""
+    return feed_dag(
+        DEADLINE,
+        feed,
+        words=_WORDS.format(feed=feed.name, within=feed.complete_within),
+        schedule=CronDataIntervalTimetable(feed.schedule.cron, timezone=feed.schedule.timezone),
+        description=f"Fails when a window of {feed.reads} is not complete in time",
+        max_active_runs=_MOST_WINDOWS,
+    )
 
 
 _WORDS: Final = """\

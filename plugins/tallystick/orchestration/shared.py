@@ -24,13 +24,12 @@ from tallystick.orchestration.airflow_releases import (
 )
 from tallystick.orchestration.batch_tasks import DRIVERS_PER_RUN
 from tallystick.orchestration.connections import open_ledger, services_of, topics_of
-from tallystick.orchestration.dag_ids import DEADLINE, INGEST, JUDGE_TASK, RECONCILE
+from tallystick.orchestration.dag_ids import INGEST, JUDGE_TASK, RECONCILE
 from tallystick.orchestration.deadline import (
     BETWEEN,
     COMPLETE_TASK,
-    MOST_WINDOWS,
     WindowCompleteSensor,
-    deadline_words,
+    waiting_dag,
 )
 from tallystick.orchestration.failures import (
     NEVER_AGAIN,
@@ -47,7 +46,7 @@ from tallystick.orchestration.run_context import Context, failed_tasks, owner_of
 from tallystick.settings.feed import Feed
 from tallystick.settings.feed_group import FeedGroup
 from tallystick.settings.feeds import feeds_folder, feeds_of_group
-from tallystick.settings.group_names import group_of
+from tallystick.settings.group_names import is_of_group
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ def feeds_on_record(group: FeedGroup) -> list[str]:
     """Those that were planned, and have not been retired."""
     with open_ledger() as ledger:
         heads = ledger.feed_heads(most_runs=0)
-    return [each.feed for each in heads if each.feed != group_of(each.feed) == group.name]
+    return [each.feed for each in heads if is_of_group(each.feed, group.name)]
 
 
 def feeds_to_land(group: FeedGroup) -> list[str]:
@@ -145,14 +144,7 @@ def shared_deadline_dag(group: FeedGroup) -> DAG | None:
     """The DAG that waits for each of them; None without `complete_within`."""
     if group.complete_within is None:
         return None
-    with feed_dag(
-        DEADLINE,
-        group,
-        words=deadline_words(group),
-        schedule=CronDataIntervalTimetable(group.schedule.cron, timezone=group.schedule.timezone),
-        description=f"Fails when a window of {group.source.topics} is not complete in time",
-        max_active_runs=MOST_WINDOWS,
-    ) as dag:
+    with waiting_dag(group) as dag:
         feeds = FeedsTask(task_id=FEEDS_TASK, group=group, feeds_now=feeds_on_record)
         complete = WindowCompleteSensor.partial(
             task_id=COMPLETE_TASK,

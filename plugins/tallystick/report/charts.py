@@ -20,12 +20,11 @@ from tallystick.report.planes import (
     Scale,
     Shape,
     box,
-    minute_text,
     scale_of,
     span_labels,
     time_labels,
 )
-from tallystick.report.wording import grouped
+from tallystick.report.wording import grouped, minute_text
 
 T = TypeVar("T")
 
@@ -84,16 +83,15 @@ def coverage_plot(found: CoverageMap) -> MapPlot:
             ",".join("" if each is None else str(each) for each in block.until_offsets)
             for block in blocks
         ),
-        grid="".join(
-            [
-                *(f"M{each} 0V{len(blocks)}" for each in range(1, columns)),
-                *(f"M0 {each}H{columns}" for each in range(1, len(blocks))),
-            ]
-        )
-        if len(blocks) <= _MOST_GRID_ROWS
-        else "",
+        grid=_grid(columns, len(blocks)) if len(blocks) <= _MOST_GRID_ROWS else "",
         is_low=len(blocks) <= _MOST_ROW_LABELS,
     )
+
+
+def _grid(columns: int, rows: int) -> str:
+    down = (f"M{each} 0V{rows}" for each in range(1, columns))
+    across = (f"M0 {each}H{columns}" for each in range(1, rows))
+    return "".join([*down, *across])
 
 
 def _row_labels(blocks: tuple[CoverageBlock, ...]) -> tuple[Label, ...]:
@@ -234,11 +232,8 @@ def _steps(values: Sequence[int | None], scale: Scale) -> str:
 
 def _places(instants: Sequence[datetime]) -> tuple[int, ...]:
     """Of ascending instants, by time, on the width of a plane."""
-    span = (instants[-1] - instants[0]) / timedelta(seconds=1) if instants else 0
-    return tuple(
-        round(_WIDE * ((each - instants[0]) / timedelta(seconds=1)) / span) if span else 0
-        for each in instants
-    )
+    span = instants[-1] - instants[0] if instants else timedelta(0)
+    return tuple(round(_WIDE * (each - instants[0]) / span) if span else 0 for each in instants)
 
 
 def _held(places: Sequence[int], values: Sequence[int | None], scale: Scale) -> str:

@@ -130,11 +130,6 @@ def _instant(instant: datetime, span: timedelta) -> str:
     return instant.astimezone(UTC).strftime(form)
 
 
-def minute_text(instant: datetime) -> str:
-    """The instant to the minute, in UTC."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-
-
 def box(x: float, y: float, wide: float, tall: float) -> str:
     """A part of a path: a rectangle; empty without a height."""
     return f"M{x:g} {y:g}h{wide:g}v{tall:g}h{-wide:g}z" if tall > 0 else ""

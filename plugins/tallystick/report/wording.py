@@ -50,6 +50,11 @@ def instant_text(instant: datetime | None) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def minute_text(instant: datetime) -> str:
+    """The instant to the minute, in UTC."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
 def window_text(window: Window | None) -> str:
     """The window in UTC, without its end's day while that is the start's, up to 24:00; or a dash.
 
@@ -212,7 +217,7 @@ def _time_text(extent: Extent) -> str:
     if since is None:
         return ""
     if until is None:
-        return f" of the batch of {since:%Y-%m-%d %H:%M}Z"
+        return f" of the batch of {minute_text(since)}Z"
     of = "of" if extent.is_by_time else "landed under"
     if until - since == timedelta(days=1) and since.time() == time():
         return f" {of} {since:%Y-%m-%d}"
@@ -224,7 +229,7 @@ def _kept_text(extent: Extent) -> str:
     looked_at, kept = extent.looked_at, extent.kept
     if looked_at is None:
         return ""
-    seen = f"{looked_at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+    seen = f"{minute_text(looked_at)}Z"
     if kept is None:
         return f"If Kafka still has them is unknown: the look of {seen} does not tell."
     if kept == 0:
@@ -232,7 +237,7 @@ def _kept_text(extent: Extent) -> str:
     part = "all of them" if kept == extent.offsets else f"{grouped(kept)} of the offsets"
     until = ""
     if extent.kept_until and extent.kept_until > looked_at:
-        until = f" until about {extent.kept_until.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+        until = f" until about {minute_text(extent.kept_until)}Z"
     elif extent.kept_until:
         until = ", and may delete them at any moment"
     return f"Kafka has {part}{until} (seen {seen})."

@@ -25,6 +25,15 @@ def group_of(feed: str) -> str:
     return feed.partition(OF_GROUP)[0]
 
 
+def is_of_group(feed: str, group: str) -> bool:
+    """True for a feed of the group, which itself is none.
+
+    >>> is_of_group("events--a", "events"), is_of_group("events", "events")
+    (True, False)
+    """
+    return feed != group_of(feed) == group
+
+
 def name_in_group(group: str, topic: str) -> str:
     """The feed of a group that lands this topic; `topic_in_group` reads the topic back.
 

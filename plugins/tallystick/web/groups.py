@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tallystick.domain.identities import FeedName
 from tallystick.domain.verdicts import Verdict
 from tallystick.ledger.ledger import Ledger
-from tallystick.settings.group_names import group_of
+from tallystick.settings.group_names import group_of, is_of_group
 from tallystick.web.answers import FeedsAnswer
 
 
@@ -30,5 +30,5 @@ def of_group(answer: FeedsAnswer, group: str) -> FeedsAnswer:
 def feeds_in_group(ledger: Ledger, group: FeedName) -> Mapping[str, Verdict]:
     """The verdicts of a group's feeds, worst first; empty for a feed that is none."""
     heads = ledger.feed_heads(most_runs=0)
-    found = {each.feed: each.verdict for each in heads if each.feed != group_of(each.feed) == group}
+    found = {each.feed: each.verdict for each in heads if is_of_group(each.feed, group)}
     return dict(sorted(found.items(), key=lambda each: -each[1].severity))

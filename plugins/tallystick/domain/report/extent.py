@@ -50,13 +50,14 @@ def all_together(found: Iterable[tuple[Interval, Extent]]) -> Extent | None:
     rows = [each.rows for each in extents if each.rows is not None]
     kept = [each.kept for each in extents if each.kept is not None]
     ends = [each.until for each in extents if each.until]
+    by_time = [each.is_by_time for each in extents if each.since]
     has_ends = len(ends) == sum(1 for each in extents if each.since)
     return Extent(
         offsets=offsets,
         rows=sum(rows) if is_parted and len(rows) == len(extents) else None,
         since=min((each.since for each in extents if each.since), default=None),
         until=max(ends) if ends and has_ends else None,
-        is_by_time=any(times := [each.is_by_time for each in extents if each.since]) and all(times),
+        is_by_time=bool(by_time) and all(by_time),
         kept=sum(kept) if is_parted and len(kept) == len(extents) else None,
         kept_until=min((each.kept_until for each in extents if each.kept_until), default=None),
         looked_at=min((each.looked_at for each in extents if each.looked_at), default=None),
